@@ -6,43 +6,34 @@ They are stored with each open transaction, so each night has those of all night
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from txnlib.core.verdicts.dossier import Carried, CoordinatorDecision
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hole:
-    """Records of a coordinator's log that are missing: those below an offset, or between two."""
-
-    end_offset: int
-    #: The newest time of what stands in front of its end, and whose clock that is.
-    ms: int | None = None
-    epoch: int | None = None
-    #: The last record in front of it that was read; None: it may begin with the log.
-    after_offset: int | None = None
-    after_ms: int | None = None
-    after_epoch: int | None = None
+from txnlib.core.verdicts.dossier import CoordinatorDecision, EarlierAudit, Hole
 
 
-def holes(tonight: Hole | None, carried: Carried | None, newest_record: int | None) -> tuple[Hole, ...]:
-    """What is missing of the records about a producer id, oldest first.
+def holes(tonight: Hole | None, by: EarlierAudit | None, newest_record: int | None) -> tuple[Hole, ...]:
+    """What is missing of the records about a producer id, oldest first, in this capture and in what earlier audits
+    read. `by`: the newest one that read this log.
 
     `newest_record`: the offset of the newest record of its id. Compaction removes a record only if a newer one of its
     key is there.
     """
-    if carried is None or tonight is None:
+    read = None if by is None else by.carried
+    if by is None or read is None or tonight is None:
         return () if tonight is None else (tonight,)
-    before = () if carried.since_offset is None or carried.is_assigned_behind else (
-        Hole(end_offset=carried.since_offset, ms=carried.since_ms, epoch=carried.since_epoch),
-    )  # fmt: skip
-    is_filled = tonight.end_offset <= carried.until_offset + 1
-    if is_filled or (newest_record is not None and newest_record <= carried.until_offset):
-        return before
+    before = () if read.is_assigned_behind else read.holes
+    known = tuple(replace(each, until_run=each.until_run or by.run_id) for each in before)
+    is_filled = tonight.end_offset <= read.until_offset + 1
+    if is_filled or (newest_record is not None and newest_record <= read.until_offset):
+        return known
     behind = replace(
-        tonight, after_offset=carried.until_offset, after_ms=carried.until_ms, after_epoch=carried.until_epoch
+        tonight,
+        after_offset=read.until_offset,
+        after_ms=read.until_ms,
+        after_epoch=read.until_epoch,
+        since_run=by.run_id if read.is_current else None,
     )
-    return (*before, behind)
+    return (*known, behind)
 
 
 def with_earlier(
@@ -56,7 +47,7 @@ def _merged(
     decisions: Sequence[CoordinatorDecision], earlier: list[CoordinatorDecision]
 ) -> Iterator[CoordinatorDecision]:
     for each in decisions:
-        same = next((other for other in earlier if _are_one(each, other)), None)
+        same = next((other for other in earlier if are_one(each, other)), None)
         if same is not None:
             earlier.remove(same)
         if same is None or each.first_record_offset <= same.first_record_offset:
@@ -74,7 +65,7 @@ def _merged(
     yield from earlier
 
 
-def _are_one(left: CoordinatorDecision, right: CoordinatorDecision) -> bool:
+def are_one(left: CoordinatorDecision, right: CoordinatorDecision) -> bool:
     """Whether both are one transaction: their records overlap, or one ends what the other began."""
     if (left.transactional_id, left.coordinator_partition) != (right.transactional_id, right.coordinator_partition):
         return False

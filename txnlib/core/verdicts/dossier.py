@@ -107,19 +107,36 @@ class UnexplainedCommit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Hole:
+    """Records of a coordinator's log that are missing: those below an offset, or between two."""
+
+    end_offset: int
+    #: The newest time of what stands in front of its end, and whose clock that is.
+    ms: int | None = None
+    epoch: int | None = None
+    #: The last record in front of it that was read; None: it may begin with the log.
+    after_offset: int | None = None
+    after_ms: int | None = None
+    after_epoch: int | None = None
+    #: What is missing was written after the copies of one audit, and before those of another one.
+    since_run: str | None = None
+    until_run: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Carried:
-    """What was read of the coordinator's log about a producer id: without a hole, from an offset until another one."""
+    """What was read of the coordinator's log about a producer id, by this audit and by earlier ones."""
 
     coordinator_partition: int
     topic_id: str | None = None
-    #: Nothing is missing from here on; None: since the beginning. The newest time in front of it, and whose clock.
-    since_offset: int | None = None
-    since_ms: int | None = None
-    since_epoch: int | None = None
+    #: What is missing, oldest first.
+    holes: tuple[Hole, ...] = ()
     #: The last record that was read.
     until_offset: int
     until_ms: int | None = None
     until_epoch: int | None = None
+    #: Whether that was its end when it was copied.
+    is_current: bool = False
     #: Whether the producer id was assigned behind the hole.
     is_assigned_behind: bool = False
     decisions: tuple[CoordinatorDecision, ...] = ()

@@ -12,11 +12,11 @@ from functools import cached_property
 from typing import Final
 
 from txnlib.core.cluster_metadata import Election, elections_of
-from txnlib.core.copies import CoverageRow, highest, is_above
+from txnlib.core.copies import CoverageRow, highest, is_above, is_current
 from txnlib.core.instants import clock_ms, latest_ms
 from txnlib.core.kafka.constants import MAX_SEQUENCE, UNKNOWN_CLOCKS_DIFFER_MS
 from txnlib.core.kafka.transaction_log import TopicPartition
-from txnlib.core.verdicts.carried import Hole, holes, with_earlier
+from txnlib.core.verdicts.carried import are_one, holes, with_earlier
 from txnlib.core.verdicts.clocks import Clocks, ComparedClocks, newest_leader_epoch
 from txnlib.core.verdicts.cluster_facts import ClusterFacts
 from txnlib.core.verdicts.coordinators import CoordinatorPartition, PartitionFacts
@@ -29,6 +29,7 @@ from txnlib.core.verdicts.dossier import (
     Dossier,
     EarlierAudit,
     EpochStamps,
+    Hole,
     OddStep,
     OpenSpan,
     Owner,
@@ -105,6 +106,22 @@ class Past:
 
         return next(filter(has_read, reversed(self.earlier)), None)
 
+    @cached_property
+    def is_made_again(self) -> bool:
+        """Whether an earlier audit read another topic of the coordinators."""
+        now = self.coordinator.judged.topic_id
+        then = {None if each.carried is None else each.carried.topic_id for each in self.earlier}
+        return now is not None and bool(then - {None, now})
+
+    @property
+    def vanished(self) -> list[CoordinatorDecision]:
+        """The decisions that an earlier audit read and this capture should have, because no hole hides them."""
+        read = () if self.carried is None else self.carried.decisions
+        known, end = self.dossier.decisions, self.coordinator.hole_end or 0
+        if len(known) >= MOST_MARKERS:
+            return []
+        return [each for each in read if each.last_record_offset >= end and not any(are_one(each, x) for x in known)]
+
     @property
     def carried(self) -> Carried | None:
         """What that one read, and earlier ones."""
@@ -119,27 +136,25 @@ class Past:
             tonight = Hole(end_offset=end, ms=of.hole_ms, epoch=of.hole_epoch)
         elif end is not None:
             tonight = Hole(end_offset=end, ms=claim.hole_ms, epoch=claim.record_coordinator_epoch)
-        return holes(tonight, self.carried, claim.record_offset)
+        return holes(tonight, self.carried_by, claim.record_offset)
 
     @cached_property
     def to_carry(self) -> Carried | None:
         """What later audits need of what was read of its coordinator's log."""
-        of, claim, carried, holes = self.coordinator, self.claim, self.carried, self.holes
+        of, claim, carried = self.coordinator, self.claim, self.carried
         if claim.coordinator_partition is None or of.last_offset is None:
             return None
-        since = holes[-1] if holes else None
         until = of.last_offset, of.last_ms, of.newest_coordinator_epoch
         if carried is not None and carried.until_offset > of.last_offset:
             until = carried.until_offset, carried.until_ms, carried.until_epoch
         return Carried(
             coordinator_partition=claim.coordinator_partition,
             topic_id=of.judged.topic_id,
-            since_offset=None if since is None else since.end_offset,
-            since_ms=None if since is None else since.ms,
-            since_epoch=None if since is None else since.epoch,
+            holes=self.holes,
             until_offset=until[0],
             until_ms=until[1],
             until_epoch=until[2],
+            is_current=of.best is not None and is_current(of.best.role, of.best.ends),
             is_assigned_behind=self.is_assigned_behind_holes or (carried is not None and carried.is_assigned_behind),
             decisions=tuple(self.all_decisions[-MOST_MARKERS:]),
             odd_steps=self.odd_steps,

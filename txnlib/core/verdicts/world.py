@@ -27,13 +27,13 @@ from txnlib.core.display import instant
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC, UNKNOWN_CLOCKS_DIFFER_MS, is_ahead, is_from
 from txnlib.core.kafka.transaction_state import BY_KAFKA_NAME, COMPLETE_STATES
-from txnlib.core.verdicts.carried import Hole
 from txnlib.core.verdicts.case import Case
 from txnlib.core.verdicts.coordinators import CoordinatorPartition
 from txnlib.core.verdicts.dossier import (
     MOST_MARKERS,
     CoordinatorDecision,
     EarlierAudit,
+    Hole,
     OddStep,
     Owner,
     SiblingMarkers,
@@ -349,6 +349,10 @@ class Scene:
             return f"no decision explains the COMMIT marker at {lost}"
         if (step := next(filter(_follows_lost, case.odd_steps), None)) is not None:
             return f"others must have been in front of offset {step.offset}, which no hole shows"
+        if case.is_made_again:
+            return "an earlier audit read another topic of its coordinator"
+        if case.vanished:
+            return f"an earlier audit read a decision at offset {case.vanished[-1].last_record_offset}, which is gone"
         known = claim.highest_epoch if claim.owner == Owner.CURRENT or case.shows_all_decisions else None
         if is_ahead(max(case.span.producer_epoch, case.dossier.newest_epoch or 0), known):
             return "the partition has a newer producer epoch than all of its records"
@@ -427,8 +431,11 @@ class Scene:
             begin = f"record at offset {hole.after_offset}"
             is_possible &= self._shows(found, begin, log, hole.after_epoch, hole.after_ms)
             is_possible &= found.precedes(begin, decided(name))
-        elif self.case.carried_by is not None:
-            is_possible &= found.precedes(complete(name), audit(self.case.carried_by))
+        for seen in self.case.earlier:
+            if seen.run_id == hole.until_run:
+                is_possible &= found.precedes(complete(name), audit(seen))
+            if seen.run_id == hole.since_run and not self._was_outdated(seen):
+                is_possible &= found.add(audit(seen), decided(name), -1)
         for at, each in enumerate(self.decisions):
             is_its_own = each.coordinator_partition == claim.coordinator_partition
             is_kept = each.last_record_offset >= hole.end_offset or each.last_record_offset == claim.record_offset
@@ -437,6 +444,12 @@ class Scene:
                 is_possible &= found.precedes(complete(name), next_)
                 break
         return found if is_possible else None
+
+    def _was_outdated(self, seen: EarlierAudit) -> bool:
+        """Whether the newest record of the id is older than the copies of an earlier audit, which did not have it."""
+        claim, read = self.case.claim, seen.carried
+        is_older = clock_ms(claim.record_ms) is not None and not is_above(claim.record_ms, seen.copied_ms)
+        return is_older and read is not None and is_above(claim.record_offset, read.until_offset)
 
     @cached_property
     def _siblings(self) -> list[SiblingMarkers]:
