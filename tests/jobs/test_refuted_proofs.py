@@ -1504,8 +1504,12 @@ NIGHTS |= {
     "proven_by_its_leader_that_was_followed_since": carried(
         elected_before=False, elected_after=True, cleaned=65 * MINUTE + 1, is_safe=True
     ),
+    # What both nights read has no hole.
     "compacted_and_followed_since": carried(
-        elected_before=False, elected_after=True, cleaned=90 * MINUTE, is_safe=False
+        elected_before=False, elected_after=True, cleaned=90 * MINUTE, is_safe=True
+    ),
+    "committed_compacted_and_followed_since": carried(
+        elected_before=False, elected_after=True, cleaned=90 * MINUTE, commits=True, is_safe=False
     ),
     "committed_and_followed_since": carried(
         elected_before=False, elected_after=True, cleaned=65 * MINUTE + 1, commits=True, is_safe=False

@@ -56,13 +56,14 @@ def commits(scene: Scene, world: World) -> Iterator[str | int]:
     for number, each in enumerate(scene.decisions):
         if number in world.own or each.outcome != "COMMIT" or not _may_have_epoch(scene, each):
             continue
-        times: Times | None = world.times
-        if is_complete(each):
-            if scene.lost_markers is None:
-                continue  # its marker was written and is not lost, so it is deleted: it was in front
-            times = scene.lost_by_audits(world.times, number)
-        until = complete(number) if is_complete(each) else decided(number)
-        if times is not None and times.may_be_before(FIRST, until):
+        if not is_complete(each):
+            may_include = world.times.may_be_before(FIRST, decided(number))
+        elif scene.lost_markers is None:
+            continue  # its marker was written and is not lost, so it is deleted: it was in front
+        else:
+            ways = scene.lost_by_audits(world.times, number)
+            may_include = any(times.may_be_before(FIRST, complete(number)) for times in ways)
+        if may_include:
             yield number
     if any(_is_only_decision(scene, each) for each in scene.decisions):
         return
@@ -76,9 +77,9 @@ def commits(scene: Scene, world: World) -> Iterator[str | int]:
             continue
         if any(_is_aborted(scene, way.times, number) for number in range(len(scene.decisions))):
             continue
-        times = scene.lost_by_audits(way.times, NO_RECORD) if way.is_complete else way.times
         until = complete(NO_RECORD) if way.is_complete else decided(NO_RECORD)
-        if times is not None and times.precedes(FIRST, until):
+        lost_then = scene.lost_by_audits(way.times, NO_RECORD) if way.is_complete else iter([way.times])
+        if any(times.precedes(FIRST, until) for times in lost_then):
             lost = f", and its marker: {scene.lost_markers}" if way.is_complete else ""
             yield f"{way.why}{lost}"
 

@@ -302,25 +302,31 @@ class Scene:
             )
         return None
 
-    def lost_by_audits(self, times: Times, name: int | str) -> Times | None:
-        """The times in which the marker of a decision was lost, by what earlier audits saw; None if it was not.
+    def lost_by_audits(self, times: Times, name: int | str) -> Iterator[Times]:
+        """The times in which the marker of a decision was lost, by what earlier audits saw.
 
-        Each saw the transaction open. What was lost by then was decided before, and what was lost since was not yet
-        here.
+        Each of them saw the transaction open, under a leader. So a marker that was written between the copies of two
+        was lost between them.
         """
         case, found, is_possible = self.case, Times(times), True
         first, newest = case.first_leader_epoch, case.newest_leader_epoch
         for each in case.earlier:
-            led = each.newest_leader_epoch
-            if first is None or newest is None or led is None or self._lost_some_time is not None:
-                continue
-            if self._lost_between(first, led) is None:
-                is_possible &= found.add(audit(each), complete(name), -1)
-            if self._lost_between(led, newest) is None:
-                is_possible &= found.precedes(decided(name), audit(each))
             if each.reason in GIVEN_UP and not case.claim.owns_producer_id:
                 is_possible &= found.precedes(complete(name), audit(each))
-        return found if is_possible else None
+        if not is_possible:
+            return
+        if first is None or newest is None or self._lost_some_time is not None:
+            yield found
+            return
+        seen = [(each.newest_leader_epoch, each) for each in case.earlier if each.newest_leader_epoch is not None]
+        epochs = [first, *(epoch for epoch, _ in seen), newest]
+        for number, (since, until) in enumerate(pairwise(epochs)):
+            then = Times(found)
+            if self._lost_between(since, until) is None:
+                continue
+            is_between = number == 0 or then.add(audit(seen[number - 1][1]), complete(name), -1)
+            if is_between and (number == len(seen) or then.precedes(decided(name), audit(seen[number][1]))):
+                yield then
 
     @cached_property
     def _is_beyond(self) -> bool:
