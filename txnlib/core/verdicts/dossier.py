@@ -313,6 +313,8 @@ class OpenSpan:
     siblings: tuple[SiblingMarkers, ...] = ()
     #: Of the newest producer snapshot of the judged copy in front that has nothing open of the producer.
     closed_offset: int | None = None
+    #: The oldest marker here, of any producer, that a captured decision explains.
+    oldest_decided_offset: int | None = None
     #: When the epoch of the first batch was handed out; None if no record shows it.
     epoch_since_ms: int | None = None
     earlier: tuple[EarlierAudit, ...] = ()

@@ -407,7 +407,9 @@ class Scene:
         case = self.case
         if self.lost_decisions is not None:
             yield Hidden(f"records of its coordinator are missing: {self.lost_decisions}", False, Times(times))
-        born_ms = highest(each.born_ms for each in case.possible_coordinators)
+        # A marker in front of the batch, of a decision that is there, is of the same topic.
+        is_older = not is_above(case.span.start_offset, case.span.oldest_decided_offset)
+        born_ms = highest(each.born_ms for each in case.possible_coordinators) if is_older else None
         if born_ms is not None and (until := self._until(times, decided(name), born_ms)) is not None:
             yield Hidden(f"{TRANSACTION_STATE_TOPIC} was made only at {instant(born_ms)}", False, until)
         for each in case.unclean_elections:

@@ -348,8 +348,15 @@ named AS (
   GROUP BY producer_id
 ),
 
+-- The oldest marker on each partition that a coordinator's transaction has.
+decided_here AS (
+  SELECT topic, partition, min(marker_offset) AS oldest_decided_offset
+  FROM (SELECT inline(markers) FROM {{transactions}}) LEFT SEMI JOIN {{opened}} USING (topic, partition)
+  WHERE marker_offset IS NOT NULL GROUP BY topic, partition
+),
+
 spans AS (
-  SELECT 
+  SELECT
     producer_id, collect_list({struct(OpenSpan, _OPEN)}) AS open
   FROM {{opened}}
   LEFT JOIN markers USING (topic, partition, producer_id)
@@ -361,6 +368,7 @@ spans AS (
   LEFT JOIN seen USING (topic, partition, producer_id, start_offset)
   LEFT JOIN closed USING (topic, partition, producer_id, start_offset)
   LEFT JOIN handed_out USING (producer_id, first_epoch)
+  LEFT JOIN decided_here USING (topic, partition)
   GROUP BY producer_id
 )
 SELECT dossier.*
