@@ -38,23 +38,7 @@ from tests.support.schedules import Expected, Schedule, Schedules, Story, Told
 CLOCKS = Schedules()
 #: The answers of today that are not those expected.
 OPEN: Open = {
-    "twenty_minutes_back_by_its_own_decisions": ("HANGING", False),
-    "twenty_minutes_back_by_its_own_decisions_on_one_clock": ("HANGING", False),
-    "ninety_seconds_back_by_its_own_decisions": ("HANGING", False),
-    "ninety_seconds_back_by_its_own_decisions_on_one_clock": ("HANGING", False),
-    "twenty_minutes_back_by_a_marker_in_front": ("HANGING", False),
-    "ninety_seconds_back_by_a_marker_in_front": ("HANGING", False),
-    "twenty_minutes_back_by_a_marker_elsewhere": ("HANGING", True),
-    "ninety_seconds_back_by_a_marker_elsewhere": ("HANGING", True),
     "ten_minutes_back_since_the_election_of_its_leader": ("HANGING", False),
-    "ten_minutes_ahead_since_the_election_of_its_leader": ("HANGING", False),
-    "98_ms_ahead_where_30_decide": ("HANGING", True),
-    "98_ms_ahead_where_30_decide_on_one_clock": ("HANGING", True),
-    "145_ms_ahead_where_30_decide": ("HANGING", True),
-    "commit_over_by_a_stamp_that_a_marker_elsewhere_refutes": ("HANGING", True),
-    "pair_in_a_log_whose_beginning_was_deleted": ("HANGING", True),
-    "pair_of_which_only_the_completion_is_left": ("HANGING", True),
-    "commit_before_an_unclean_election_over_by_a_stamp_that_is_refuted": ("HANGING", True),
 }
 
 

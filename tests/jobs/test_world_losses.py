@@ -35,20 +35,7 @@ from tests.support.schedules import Expected, Schedule, Schedules, Story, Told
 
 LOSSES = Schedules()
 #: The answers of today that are not those expected.
-OPEN: Open = {
-    "the_only_one_in_sync_crashed": ("HANGING", True),
-    "the_only_one_in_sync_registered_again": ("HANGING", True),
-    "the_only_replica_crashed": ("HANGING", True),
-    "the_only_one_in_sync_crashed_before_its_partner_came_back": ("HANGING", True),
-    "the_only_one_in_sync_crashed_and_was_handed_over_later": ("HANGING", True),
-    "the_only_coordinator_in_sync_crashed": ("HANGING", True),
-    "the_only_coordinator_in_sync_crashed_under_one_leader": ("HANGING", True),
-    "the_only_coordinator_in_sync_registered_again": ("HANGING", True),
-    "added_and_elected_out_of_sync_before_recovery_was_recorded": ("HANGING", True),
-    "nobodys_batch_older_than_the_coordinators_topic": ("HANGING", True),
-    "batch_older_than_the_coordinators_topic_and_another_producer_id": ("HANGING", True),
-    "nobodys_older_than_the_coordinators_topic_behind_its_own_marker": ("HANGING", True),
-}
+OPEN: Open = {}
 
 
 def brokers_of(s: Story) -> tuple[MetadataLog, int, int]:

@@ -20,20 +20,8 @@ from txnlib.core.kafka.transaction_state import TransactionState
 ONE, V2, ANEW = Schedules(), Schedules(), Schedules()
 #: The answers of today that are not those expected, by the night and the schedule.
 OPEN: Open = {
-    "2: commit-elsewhere-that-no-record-explains": ("HANGING", True),
-    "2: commit-elsewhere-that-no-record-explained-before-compaction": ("HANGING", True),
-    "2: explained-commit-elsewhere-that-was-compacted": ("HANGING", False),
-    "2: commit-elsewhere-that-was-deleted-since": ("HANGING", True),
     "2: tail-of-the-coordinator-that-was-read-and-is-lost": ("HANGING", True),
-    "2: clock-that-the-second-night-measures-twenty-minutes-ahead": ("HANGING", True),
-    "3: commit-elsewhere-that-no-record-explains": ("HANGING", True),
-    "3: commit-elsewhere-that-no-record-explained-before-compaction": ("HANGING", True),
-    "3: explained-commit-elsewhere-that-was-compacted": ("HANGING", False),
-    "3: commit-elsewhere-that-was-deleted-since": ("HANGING", True),
     "3: tail-of-the-coordinator-that-was-read-and-is-lost": ("HANGING", True),
-    "3: clock-that-the-second-night-measures-twenty-minutes-ahead": ("HANGING", True),
-    "2: older-epoch-whose-cluster-turns-out-to-have-v2": ("HANGING", True),
-    "3: older-epoch-whose-cluster-turns-out-to-have-v2": ("HANGING", True),
     "2: batch-older-than-the-coordinators-topic-of-the-second-night": ("HANGING", True),
     "3: batch-older-than-the-coordinators-topic-of-the-second-night": ("HANGING", True),
 }
