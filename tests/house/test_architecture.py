@@ -18,7 +18,7 @@ from txnlib.core.schema import TABLES
 #: What the core may import of the standard library: nothing that knows the time, chance, or the machine.
 CORE_MODULES = {
     "base64", "__future__", "codecs", "collections", "contextlib", "csv", "dataclasses", "datetime", "enum",
-    "functools", "html", "itertools", "json", "operator", "re", "shlex", "struct", "typing",
+    "functools", "html", "itertools", "json", "operator", "re", "shlex", "struct", "types", "typing",
 }  # fmt: skip
 #: What only some files may use: the word -> the files.
 ONLY_IN = {

@@ -7,10 +7,18 @@ from dataclasses import replace
 import pytest
 
 from tests.support.dossier_samples import MINUTE, NOON
-from txnlib.core.verdicts.clocks import MARKER_SLACK_MS, UNKNOWN, ClockBounds, Clocks, Difference
+from txnlib.core.verdicts.clocks import (
+    MARKER_SLACK_MS,
+    UNKNOWN,
+    ClockBounds,
+    Clocks,
+    Difference,
+    latest_bound_ms,
+    newest_ms,
+)
 from txnlib.core.verdicts.cluster_facts import ClusterFacts, Thresholds
 from txnlib.core.verdicts.dossier import Dossier, EpochStamps, OpenSpan
-from txnlib.core.verdicts.past import Past, latest_bound_ms, newest_ms
+from txnlib.core.verdicts.past import Past
 
 FIVE = 5 * MINUTE
 

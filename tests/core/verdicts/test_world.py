@@ -28,7 +28,7 @@ from txnlib.core.verdicts.axioms import AXIOMS, Axiom
 from txnlib.core.verdicts.clocks import ClockBounds, Clocks
 from txnlib.core.verdicts.coordinators import PartitionFacts
 from txnlib.core.verdicts.dossier import Carried, EarlierAudit, OddStep, SiblingMarkers, UnexplainedCommit
-from txnlib.core.verdicts.world import COMPARED, MOST_COMPARED
+from txnlib.core.verdicts.scene import COMPARED, MOST_COMPARED
 
 #: Leaders changed since, and nothing shows how.
 CHANGED = {"copy": {"leader_epoch": 4}}

@@ -8,8 +8,9 @@ In reading order:
 * `past`, `decided`, `case`: the case of one open transaction: what is gathered, and what follows from it;
   `files_beside`: what files beside logs know of it; `evidence_records`: its records in words
 * `reason`, `verdict`, `doubt`: the verdict
-* `abort_proof`, `statements`: whether an abort is safe; `axioms`, `times`, `world`, `carried`, `no_commit`: whether some
-  history agrees with every record, and in none a COMMIT includes the records
+* `abort_proof`, `statements`: whether an abort is safe
+* `axioms`, `carried`, `times`, `scene`, `world`, `no_commit`: whether some history agrees with every record,
+  and in none a COMMIT includes the open records
 * `cause`: why nobody ended it
 * `judged`, `abort_plan`: the rows of `open_transactions`, and the steps of `abort_plan`
 * `transaction_outcome`: the marker of a transaction on each partition

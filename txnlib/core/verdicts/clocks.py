@@ -14,6 +14,7 @@ from typing import Final
 
 from txnlib.core.cluster_metadata import Election, elections_of
 from txnlib.core.copies import NO_LEADER, CoverageRow, highest
+from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, TRANSACTION_STATE_TOPIC, UNKNOWN_CLOCKS_DIFFER_MS
 from txnlib.core.rows import grouped
 from txnlib.core.verdicts.dossier import CoordinatorDecision
@@ -283,3 +284,23 @@ class Clocks:
 
 #: Clocks of which nothing is known.
 UNCOMPARED: Final = Clocks()
+
+
+# ---- Times that clocks stamped
+
+
+def newest_ms(times: Iterable[int | None]) -> int | None:
+    """The newest of some broker-stamped times, those that a clock can show; None if there is none."""
+    return highest(map(clock_ms, times))
+
+
+def latest_bound_ms(behind: Iterable[int | None], floor_ms: int | None) -> int | None:
+    """The latest time at which something was written that stands before all of these stamps; None if they prove
+    nothing.
+
+    `floor_ms`: it was not written before. A stamp that is older proves nothing, unless clocks may differ that much.
+    """
+    times = [ms for ms in map(clock_ms, behind) if ms is not None]
+    if floor_ms is not None:
+        times = [max(ms, floor_ms) for ms in times if ms >= floor_ms - UNKNOWN_CLOCKS_DIFFER_MS]
+    return min(times, default=None)

@@ -13,21 +13,17 @@ from txnlib.core.kafka.marker_acceptance import marker_needed, record_epochs
 from txnlib.core.verdicts.case import Case
 from txnlib.core.verdicts.dossier import CoordinatorDecision, Owner
 from txnlib.core.verdicts.match import has_own_epoch, marker_epoch
-from txnlib.core.verdicts.statements import Proof, Statement
-from txnlib.core.verdicts.times import Times
-from txnlib.core.verdicts.world import (
+from txnlib.core.verdicts.scene import (
     FIRST,
-    MOST_CHOICES,
-    NO_RECORD,
-    Hidden,
-    Scene,
     TooManyWorlds,
-    World,
     begun,
     complete,
     decided,
     is_complete,
 )
+from txnlib.core.verdicts.statements import Proof, Statement
+from txnlib.core.verdicts.times import Times
+from txnlib.core.verdicts.world import MOST_CHOICES, NO_RECORD, Hidden, World, Worlds
 
 
 def no_commit_includes_it(case: Case) -> Proof:
@@ -35,7 +31,7 @@ def no_commit_includes_it(case: Case) -> Proof:
     lack its marker. What it says is the world that was found, or what closes every other one."""
     seen = 0
     try:
-        scene = Scene(case)
+        scene = Worlds(case)
         if scene.contradiction is not None:
             return _proof(False, f"no history agrees with the capture: {scene.contradiction}")
         for world in scene.worlds():
@@ -51,7 +47,7 @@ def no_commit_includes_it(case: Case) -> Proof:
     return _proof(True, *_closed(scene))
 
 
-def commits(scene: Scene, world: World) -> Iterator[str | int]:
+def commits(scene: Worlds, world: World) -> Iterator[str | int]:
     """The COMMITs that may include open records in a world: the number of a decision, or why none shows it."""
     for number, each in enumerate(scene.decisions):
         if number in world.own or each.outcome != "COMMIT" or not _may_have_epoch(scene, each):
@@ -84,7 +80,7 @@ def commits(scene: Scene, world: World) -> Iterator[str | int]:
             yield f"{way.why}{lost}"
 
 
-def _may_have_epoch(scene: Scene, decision: CoordinatorDecision) -> bool:
+def _may_have_epoch(scene: Worlds, decision: CoordinatorDecision) -> bool:
     """Whether some open record may be of the transaction, by its epoch."""
     epoch, span = marker_epoch(decision), scene.case.span
     if epoch is None:
@@ -93,7 +89,7 @@ def _may_have_epoch(scene: Scene, decision: CoordinatorDecision) -> bool:
     return span.producer_epoch >= low and not is_ahead(span.first_epoch, high)
 
 
-def _is_only_decision(scene: Scene, decision: CoordinatorDecision) -> bool:
+def _is_only_decision(scene: Worlds, decision: CoordinatorDecision) -> bool:
     """Whether a decision is of exactly the open records: it has an epoch of its own, the one after theirs."""
     span = scene.case.span
     is_v2 = (decision.transaction_version or 0) >= 2 and has_own_epoch(decision)
@@ -101,7 +97,7 @@ def _is_only_decision(scene: Scene, decision: CoordinatorDecision) -> bool:
     return is_next and is_v2 and bool(scene.lists_partition(decision))
 
 
-def _is_aborted(scene: Scene, times: Times, number: int) -> bool:
+def _is_aborted(scene: Worlds, times: Times, number: int) -> bool:
     """Whether the first batch was certainly written after a known transaction began that was aborted, and no record
     is missing behind that."""
     decision, holes = scene.decisions[number], scene.case.holes
@@ -117,7 +113,7 @@ def _proof(holds: bool, says: str, witnesses: tuple[str, ...] = ()) -> Proof:
     return Proof(Statement.NO_COMMIT_INCLUDES_IT, holds, says, witnesses)
 
 
-def _unexplained(scene: Scene) -> str:
+def _unexplained(scene: Worlds) -> str:
     """What no world explains."""
     for each in scene.case.unexplained_commits:
         if not scene.are_siblings_explained(scene.times):
@@ -134,14 +130,14 @@ def _unexplained(scene: Scene) -> str:
     )
 
 
-def _must_have_marker(scene: Scene, number: int) -> bool:
+def _must_have_marker(scene: Worlds, number: int) -> bool:
     """Whether a decision has written a marker here, and none that is left can be its own."""
     if not is_complete(scene.decisions[number]) or scene.is_deleted(scene.times, number):
         return False
     return all(scene.within(scene.times, number, at) is None for at in range(len(scene.markers)))
 
 
-def _due(scene: Scene, number: int) -> str:
+def _due(scene: Worlds, number: int) -> str:
     """Which COMMIT may include open records, and what to do about it."""
     of, case = scene.decisions[number], scene.case
     ms = of.said_ms if of.said_ms is not None else of.prepared_ms or of.completed_ms
@@ -170,7 +166,7 @@ def _due(scene: Scene, number: int) -> str:
     )
 
 
-def _closed(scene: Scene) -> tuple[str, tuple[str, ...]]:
+def _closed(scene: Worlds) -> tuple[str, tuple[str, ...]]:
     """What is proven, and the facts that close every world in which a COMMIT includes open records."""
     case, numbers = scene.case, range(len(scene.decisions))
     own = [
@@ -195,7 +191,7 @@ def _closed(scene: Scene) -> tuple[str, tuple[str, ...]]:
     return f"{says} every election since was clean", (kept, *shown)
 
 
-def _shown(scene: Scene) -> tuple[str, ...]:
+def _shown(scene: Worlds) -> tuple[str, ...]:
     """What the coordinator's log shows of the decisions about the producer id."""
     case, claim = scene.case, scene.case.claim
     if claim.is_nobodys or not case.coordinator.shows_absence:

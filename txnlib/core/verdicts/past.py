@@ -6,7 +6,7 @@ means "not known", never "no".
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
@@ -17,7 +17,7 @@ from txnlib.core.instants import clock_ms, latest_ms
 from txnlib.core.kafka.constants import MAX_SEQUENCE, UNKNOWN_CLOCKS_DIFFER_MS
 from txnlib.core.kafka.transaction_log import TopicPartition
 from txnlib.core.verdicts.carried import are_one, holes, with_earlier
-from txnlib.core.verdicts.clocks import Clocks, ComparedClocks, newest_leader_epoch
+from txnlib.core.verdicts.clocks import Clocks, ComparedClocks, latest_bound_ms, newest_leader_epoch, newest_ms
 from txnlib.core.verdicts.cluster_facts import ClusterFacts
 from txnlib.core.verdicts.coordinators import CoordinatorPartition, PartitionFacts
 from txnlib.core.verdicts.dossier import (
@@ -443,23 +443,3 @@ def is_start_proven(checks: Sequence[CheckedBatch], copy: CoverageRow, since_off
     if before.last_sequence is None:
         return not has_holes
     return first.base_sequence == (0 if before.last_sequence == MAX_SEQUENCE else before.last_sequence + 1)
-
-
-# ---- Times
-
-
-def newest_ms(times: Iterable[int | None]) -> int | None:
-    """The newest of some broker-stamped times, those that a clock can show; None if there is none."""
-    return highest(map(clock_ms, times))
-
-
-def latest_bound_ms(behind: Iterable[int | None], floor_ms: int | None) -> int | None:
-    """The latest time at which something was written that stands before all of these stamps; None if they prove
-    nothing.
-
-    `floor_ms`: it was not written before. A stamp that is older proves nothing, unless clocks may differ that much.
-    """
-    times = [ms for ms in map(clock_ms, behind) if ms is not None]
-    if floor_ms is not None:
-        times = [max(ms, floor_ms) for ms in times if ms >= floor_ms - UNKNOWN_CLOCKS_DIFFER_MS]
-    return min(times, default=None)

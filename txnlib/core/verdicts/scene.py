@@ -1,0 +1,373 @@
+"""The facts of a case as instants: what bounds every world (`axioms`), and what may have been lost.
+
+Its instants are names in `Times`: when each decision began, was decided and was complete, when each marker was written,
+when the first and the last open batch were; clocks are names there, too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import count, pairwise
+from typing import Final, NamedTuple
+
+from txnlib.core.copies import highest, is_above
+from txnlib.core.instants import clock_ms
+from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC, UNKNOWN_CLOCKS_DIFFER_MS, is_ahead, is_from
+from txnlib.core.kafka.transaction_state import BY_KAFKA_NAME, COMPLETE_STATES
+from txnlib.core.verdicts.case import Case
+from txnlib.core.verdicts.coordinators import CoordinatorPartition
+from txnlib.core.verdicts.dossier import (
+    CoordinatorDecision,
+    EarlierAudit,
+    OddStep,
+    Owner,
+    SiblingMarkers,
+)
+from txnlib.core.verdicts.match import decided_ms
+from txnlib.core.verdicts.times import Times
+
+#: Of more decisions or markers, only the newest are compared. Bounding instants takes cubic time.
+COMPARED: Final = 12
+MOST_COMPARED: Final = 40
+#: Instants by name.
+FIRST, LAST, ASSIGNED, BORN = "first batch", "last batch", "producer id assigned", "coordinators' topic created"
+CONTROLLER: Final = "clock of the controller"
+_AUDITS: Final = "clock of the captures"
+#: Whether nobody owns the producer id -> why its marker may be lost under transactions v2.
+_BEYOND: Final = {
+    True: (
+        "under transactions v2, nothing tells whether open records that no coordinator knows have lost their marker or"
+        " were never registered: ask the owner of the application that wrote them"
+    ),
+    False: "under transactions v2, records of an older epoch than the coordinator's have lost their marker",
+}  #: From this version on, coordinators complete a transaction without the marker of a partition that has no leader.
+_DROPS_MARKERS_FROM: Final = (4, 2)
+
+
+class TooManyWorlds(Exception):
+    """The search has used up its choices."""
+
+
+@dataclass
+class Scene:
+    """The facts of a case as instants, and what a world may choose."""
+
+    case: Case
+    times: Times = field(default_factory=Times)
+    #: Whether the facts alone contradict each other; then there is no world.
+    contradiction: str | None = None
+
+    def __post_init__(self) -> None:
+        case, self._choices = self.case, count()
+        self.decisions, self.markers = case.all_decisions, list(case.span.markers)
+        if max(len(self.decisions), len(self.markers)) > COMPARED:
+            self._cut()
+        steps = {
+            "the clocks of brokers contradict each other": self._compare_clocks,
+            "the records of its coordinator contradict each other": self._order_decisions,
+            "what was written here contradicts itself, or the coordinator": self._order_partition,
+        }
+        if max(len(self.decisions), len(self.markers)) > MOST_COMPARED:
+            raise TooManyWorlds
+        self.contradiction = next((says for says, step in steps.items() if not step()), None)
+
+    def _cut(self) -> None:
+        """Leaves out what is in front of the newest decision whose marker is surely here: it decides nothing behind."""
+        if (own := self.case.own) is not None and own.marker is not None:
+            newest, since = own.decision, own.marker.offset
+            self.markers = [each for each in self.markers if each.offset >= since]
+            self.decisions = [
+                each
+                for each in self.decisions
+                if each.coordinator_partition != newest.coordinator_partition
+                or each.last_record_offset >= newest.last_record_offset
+            ]
+
+    # ---- CLOCKS
+
+    def clock(self, leader_epoch: int | None) -> str:
+        """That of the partition's leader in a leader epoch."""
+        return self.case.clocks.name(*self._place, leader_epoch)
+
+    def coordinators_clock(self, partition: int, leader_epoch: int | None) -> str:
+        return self.case.clocks.name(TRANSACTION_STATE_TOPIC, partition, leader_epoch)
+
+    @property
+    def _place(self) -> tuple[str, int]:
+        return self.case.span.topic, self.case.span.partition
+
+    def _shows(
+        self, times: Times, instant: str, log: tuple[str, int], leader_epoch: int | None, ms: int | None
+    ) -> bool:
+        """Demands that the clock of a leader epoch of a log showed a time at an instant, as far as it moved."""
+        clock = self.case.clocks.name(*log, leader_epoch)
+        return times.shows(instant, clock, ms, self.case.moved_ms(*log, leader_epoch))
+
+    @cached_property
+    def clocks(self) -> list[str]:
+        """Those that stamped a fact of the case."""
+        case, number = self.case, self.case.claim.coordinator_partition
+        epochs = {*(each.leader_epoch for each in self.markers), *(each.leader_epoch for each in case.span.stamps)}
+        names = {self.clock(each) for each in (*epochs, case.first_leader_epoch)}
+        for each in self.decisions:
+            names |= {self.coordinators_clock(each.coordinator_partition, epoch) for epoch in _epochs_of(each)}
+        if number is not None:
+            holes = [epoch for each in case.holes for epoch in (each.epoch, each.after_epoch)]
+            for shown in (None, case.claim.record_coordinator_epoch, *holes):
+                names.add(self.coordinators_clock(number, shown))
+        names |= {case.clocks.name(each.topic, each.partition, None) for each in self._siblings}
+        names |= {case.clocks.name(each.topic, each.partition, each.leader_epoch) for each in case.unexplained_commits}
+        return sorted(names)
+
+    def _compare_clocks(self) -> bool:
+        """How far any two of them differ. A clock is true time less what it shows."""
+        apart = UNKNOWN_CLOCKS_DIFFER_MS
+        are_compared = all(
+            self.times.differ(left, right, *self.case.compared_clocks.apart_ms(left, right))
+            for number, left in enumerate(self.clocks)
+            for right in self.clocks[number + 1 :]
+        )
+        if self.case.earlier:
+            are_compared &= all(self.times.differ(each, _AUDITS, -apart, apart) for each in self.clocks)
+        return are_compared
+
+    # ---- What is known of the order of instants : ORDER, ONE_AT_A_TIME, ORIGINS
+
+    def _order_decisions(self) -> bool:
+        times, claim, is_possible = self.times, self.case.claim, True
+        if claim.is_first_assigned and claim.created_ms is not None and claim.coordinator_partition is not None:
+            log = TRANSACTION_STATE_TOPIC, claim.coordinator_partition
+            is_possible &= self._shows(times, ASSIGNED, log, None, claim.created_ms)
+        for number, each in enumerate(self.decisions):
+            log, (made, stamped) = (TRANSACTION_STATE_TOPIC, each.coordinator_partition), _epochs_of(each)
+            is_possible &= times.precedes(begun(number), decided(number))
+            is_possible &= times.precedes(decided(number), complete(number))
+            is_possible &= self._shows(times, decided(number), log, made, decided_ms(each))
+            is_possible &= self._shows(times, complete(number), log, stamped, each.completed_ms)
+            if clock_ms(each.start_ms) is not None and decided_ms(each) is not None:
+                is_possible &= self._shows(times, begun(number), log, made, each.start_ms)
+        for (number, each), (after, next_) in pairwise(enumerate(self.decisions)):
+            if each.coordinator_partition == next_.coordinator_partition:
+                is_possible &= times.precedes(complete(number), decided(after))
+        return is_possible
+
+    def _order_partition(self) -> bool:
+        times, case, span = self.times, self.case, self.case.span
+        is_possible = times.precedes(FIRST, LAST)
+        for seen in case.earlier:
+            is_possible &= times.precedes(FIRST, audit(seen)) and times.shows(audit(seen), _AUDITS, seen.copied_ms)
+        instants = [marker(number) for number in range(len(self.markers))]
+        for number, each in enumerate(self.markers):
+            is_possible &= self._shows(times, marker(number), self._place, each.leader_epoch, each.ms)
+        for earlier, later in pairwise([*instants, FIRST]):
+            is_possible &= times.precedes(earlier, later)
+        if span.is_broker_clock:
+            is_possible &= self._shows(times, FIRST, self._place, case.first_leader_epoch, span.first_timestamp_ms)
+        self._stamps_in_front = []
+        for stamp in self._honest_stamps():
+            if stamp.later == FIRST:
+                self._stamps_in_front.append(stamp)
+            is_possible &= stamp.add_to(times)
+        if ASSIGNED in times:
+            is_possible &= all(times.precedes(ASSIGNED, each) for each in (FIRST, *instants))
+        return is_possible
+
+    def _honest_stamps(self) -> list[Stamp]:
+        """The stamps around the first and the last batch, but for those that contradict another one: which of the two
+        lies is not known."""
+        found = [
+            Stamp(
+                f"{name} in leader epoch {each.leader_epoch}",
+                earlier,
+                later,
+                self.clock(each.leader_epoch),
+                at,
+                self.case.moved_ms(*self._place, each.leader_epoch),
+            )
+            for each in self.case.span.stamps
+            for name, earlier, later, ms in (
+                ("stamp before", None, FIRST, each.before_ms),
+                ("stamp behind", FIRST, None, each.behind_ms),
+                ("stamp before last", None, LAST, each.before_last_ms),
+                ("stamp behind last", LAST, None, each.behind_last_ms),
+            )
+            if (at := clock_ms(ms)) is not None
+        ]
+
+        def agree(left: Stamp, right: Stamp) -> bool:
+            both = Times()
+            both.precedes(FIRST, LAST)
+            for one, other in ((left.clock, right.clock), (right.clock, left.clock)):
+                most = self.times.most_ms(one, other)
+                if one != other and most is not None:
+                    both.add(one, other, most)
+            return left.add_to(both) and right.add_to(both)
+
+        return [each for each in found if all(agree(each, other) for other in found)]
+
+    # ---- What a world may choose: what was lost: LOSS, EPOCHS, REGISTERED, CONTENT
+
+    @cached_property
+    def lost_markers(self) -> str | None:
+        """What may have lost an acknowledged marker of the partition behind the first batch; None if nothing can."""
+        if self._lost_some_time is not None:
+            return self._lost_some_time
+        first, newest = self.case.first_leader_epoch, self.case.newest_leader_epoch
+        return None if first is None or newest is None else self._lost_between(first, newest)
+
+    @cached_property
+    def _lost_some_time(self) -> str | None:
+        """What may have lost it, under whichever leader epoch."""
+        case = self.case
+        if case.truncated_markers:
+            return f"a marker of it was lost: {', '.join(case.truncated_markers)}"
+        if case.truncated_until is not None and case.truncated_until >= case.span.start_offset:
+            return "another copy has a truncated tail above its first batch"
+        if self._is_beyond:
+            return _BEYOND[case.claim.is_nobodys]
+        if case.copy.checkpoint_leader_epoch is None and not case.facts.is_metadata_confirmed:
+            return "the leader-epoch-checkpoint of the partition was not copied"
+        if case.copy.checkpoint_leader_epoch is None and case.facts.hides_elections:
+            return "records of the metadata log are lost, and an election may be among them"
+        if case.first_leader_epoch is None or case.newest_leader_epoch is None:
+            return "the leader epoch of its first batch is not known"
+        return None
+
+    def _lost_between(self, first: int, newest: int) -> str | None:
+        """Which of the leader epochs behind the first one, up to the newest, may have lost a marker; None if none."""
+        case = self.case
+        waits = is_from(_DROPS_MARKERS_FROM, case.kafka_version) is False
+        for each in case.elections:
+            if each.leader_epoch is None or not first < each.leader_epoch <= newest:
+                continue
+            if each.is_after_crash:
+                return f"leader epoch {each.leader_epoch} began with a leader that had crashed as the only one in sync"
+            if each.is_unclean or (each.leader is None and not waits):
+                return f"leader epoch {each.leader_epoch} began with an unclean election, or without a leader"
+        # A snapshot does not show whether an election before it was clean.
+        shown = {each.leader_epoch for each in case.elections if each.offset is not None}
+        if newest > first and (not shown >= set(range(first + 1, newest + 1)) or not case.facts.is_metadata_confirmed):
+            return (
+                f"leaders changed since (leader epoch {first} to {newest}), and nothing shows that their elections were"
+                " clean"
+            )
+        return None
+
+    @cached_property
+    def _siblings(self) -> list[SiblingMarkers]:
+        """What its markers on other partitions show."""
+        here = self.case.span.topic, self.case.span.partition
+        return [each for each in self.case.siblings if (each.topic, each.partition) != here]
+
+    @cached_property
+    def _is_beyond(self) -> bool:
+        """Under transactions v2, every record is registered. So open records of an older epoch than the coordinator's
+        have lost their marker."""
+        claim = self.case.claim
+        # The epoch of an id that went on with another producer id is of that one.
+        known = None if claim.owner == Owner.ROTATED else claim.producer_epoch
+        return self.case.may_be_v2 and (known is None or known > self.case.span.producer_epoch)
+
+    @cached_property
+    def lost_decisions(self) -> str | None:
+        """What shows that the coordinator decided something that its log does not have; None if nothing does."""
+        case, claim = self.case, self.case.claim
+        logs = case.facts.coordinators if claim.is_nobodys else [case.coordinator]
+        newest = highest(each.newest_leader_epoch for each in logs)
+        seen = [each.coordinator_epoch for each in self.markers]
+        seen += [case.span.coordinator_epoch, *(each.newest_coordinator_epoch for each in case.siblings)]
+        if any(is_ahead(each, newest) for each in seen):
+            return "a marker has a newer coordinator epoch than all of its records"
+        if any(is_ahead(each.newest_marker_epoch, each.newest_leader_epoch) for each in logs):
+            return "a marker of another id has a newer coordinator epoch than all of its records"
+        if lacked := highest(each.lacked_epoch for each in logs):
+            return f"a marker that no decision explains has coordinator epoch {lacked}, which its log lacks"
+        if lost := next((each.lost_commit for each in logs if _must_explain(each)), None):
+            return f"no decision explains the COMMIT marker at {lost}"
+        if (step := next(filter(_follows_lost, case.odd_steps), None)) is not None:
+            return f"others must have been in front of offset {step.offset}, which no hole shows"
+        if case.is_made_again:
+            return "an earlier audit read another topic of its coordinator"
+        if case.vanished:
+            return f"an earlier audit read a decision at offset {case.vanished[-1].last_record_offset}, which is gone"
+        known = claim.highest_epoch if claim.owner == Owner.CURRENT or case.shows_all_decisions else None
+        if is_ahead(max(case.span.producer_epoch, case.dossier.newest_epoch or 0), known):
+            return "the partition has a newer producer epoch than all of its records"
+        if claim.is_nobodys and self._is_younger_than_expiration:
+            return "a COMMIT of it is younger than the expiration of transactional ids, and no coordinator knows its id"
+        return None
+
+    @property
+    def _is_younger_than_expiration(self) -> bool:
+        """Whether an id committed so recently that it cannot have expired since."""
+        commits = [each.ms for each in self.markers if each.type == "COMMIT"]
+        commits += [each.newest_unexplained_commit_ms for each in self.case.siblings]
+        newest, copied = highest(clock_ms(each) for each in commits), self.case.earliest_copy_ms
+        after = self.case.thresholds.transactional_id_expiration_ms
+        return newest is not None and copied is not None and newest + after > copied
+
+
+class Stamp(NamedTuple):
+    """A time that a broker's clock showed when something was written in front of a batch, or behind one."""
+
+    name: str
+    earlier: str | None
+    later: str | None
+    clock: str
+    ms: int
+    #: How far that clock moved.
+    moved_ms: int
+
+    def add_to(self, times: Times) -> bool:
+        is_possible = times.precedes(self.earlier or self.name, self.later or self.name)
+        return is_possible and times.shows(self.name, self.clock, self.ms, self.moved_ms)
+
+
+def _epochs_of(decision: CoordinatorDecision) -> tuple[int | None, int | None]:
+    """The leader epochs in which its Prepare and its last record were stamped; None: not shown."""
+    made, stamped = decision.coordinator_epoch, decision.stamped_epoch
+    return (stamped if made is None or stamped is None else made), stamped
+
+
+def begun(decision: int | str) -> str:
+    return f"decision {decision} began"
+
+
+def decided(decision: int | str) -> str:
+    return f"decision {decision} was made"
+
+
+def complete(decision: int | str) -> str:
+    return f"decision {decision} was complete"
+
+
+def marker(number: int) -> str:
+    return f"marker {number}"
+
+
+def audit(of: EarlierAudit) -> str:
+    return f"copies of audit {of.run_id}"
+
+
+def is_complete(decision: CoordinatorDecision) -> bool:
+    is_said = decision.state is not None and BY_KAFKA_NAME[decision.state] in COMPLETE_STATES
+    return is_said or decision.completed_ms is not None
+
+
+def _follows_lost(step: OddStep) -> bool:
+    """Whether a record does not follow from the one before. Kafka: `TransactionMetadata.prepareIncrementProducerEpoch`,
+    `prepareAbortOrCommit`, `validPreviousStates`."""
+    if step.state_before == "Ongoing" and step.state == "Empty":
+        return bool(step.listed_before)  # the producer wrote there, so Ongoing was acknowledged
+    if step.state_before == "Ongoing" and step.start_ms != step.start_before_ms:
+        return True
+    # KAFKA-19367: an ABORT of 4.0.0 raises the epoch by two.
+    most = 2 if (step.state or "").endswith("Abort") else 1
+    return is_ahead(step.epoch, (step.epoch_before or 0) + most)
+
+
+def _must_explain(log: CoordinatorPartition) -> bool:
+    """Whether a coordinator's log was read after a COMMIT that none of its decisions explains."""
+    known = log.known_until_ms
+    return is_above(known, UNKNOWN_CLOCKS_DIFFER_MS + (log.lost_commit_ms or 0)) if log.lost_commit else False
