@@ -583,10 +583,16 @@ def test_an_unclean_election_of_a_coordinator_may_have_lost_a_commit(election, i
         only(row, "NO_COMMIT_INCLUDES_IT", "an unclean election of a partition of __transaction_state")
 
 
-def test_an_unclean_election_does_not_unmake_an_abort_that_its_coordinator_has():
-    aborted = replace(LOST, outcome="ABORT", state="CompleteAbort", start_ms=NOON - 10 * MINUTE)
-    unclean = {"coordinator": {"elections": (UNCLEAN,)}, "span": {"markers": ()}, **CHANGED}
-    assert judged(dossier={"decisions": (aborted,)}, **unclean).safe_to_abort
+@pytest.mark.parametrize(("since_start_ms", "is_lost"), [(-6 * MINUTE, False), (20 * MINUTE, True)])
+def test_an_unclean_election_unmakes_no_abort_that_is_behind_it(since_start_ms, is_lost):
+    """In front of it, the lost COMMIT may be behind the abort, and include the records."""
+    start_ms = NOON - 10 * MINUTE
+    aborted = replace(LOST, outcome="ABORT", state="CompleteAbort", start_ms=start_ms)
+    unclean = replace(UNCLEAN, at_ms=start_ms + since_start_ms)
+    row = judged(
+        dossier={"decisions": (aborted,)}, coordinator={"elections": (unclean,)}, span={"markers": ()}, **CHANGED
+    )
+    assert row.safe_to_abort is not is_lost
 
 
 @pytest.mark.parametrize("ms", [MARKER.ms, LOST.said_ms - 300, None])

@@ -5,7 +5,7 @@ Source: docs/rules/abort.md#no-commit.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from txnlib.core.display import instant
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC, is_ahead
@@ -29,13 +29,14 @@ from txnlib.core.verdicts.world import MOST_CHOICES, NO_RECORD, Hidden, World, W
 def no_commit_includes_it(case: Case) -> Proof:
     """The third statement of the proof: some world exists, and in none of them does a COMMIT include open records and
     lack its marker. What it says is the world that was found, or what closes every other one."""
-    seen = 0
+    seen, owned = 0, set[int]()
     try:
         scene = Worlds(case)
         if scene.contradiction is not None:
             return _proof(False, f"no history agrees with the capture: {scene.contradiction}")
         for world in scene.worlds():
             seen += 1
+            owned |= world.own.keys()
             for found in commits(scene, world):
                 return _proof(
                     False, _due(scene, found) if isinstance(found, int) else f"a COMMIT may include it: {found}"
@@ -44,7 +45,7 @@ def no_commit_includes_it(case: Case) -> Proof:
         return _proof(False, f"its history allows more than {MOST_CHOICES:,} readings, and not all were compared")
     if not seen:
         return _proof(False, _unexplained(scene))
-    return _proof(True, *_closed(scene))
+    return _proof(True, *_closed(scene, owned))
 
 
 def commits(scene: Worlds, world: World) -> Iterator[str | int]:
@@ -64,14 +65,17 @@ def commits(scene: Worlds, world: World) -> Iterator[str | int]:
     if any(_is_only_decision(scene, each) for each in scene.decisions):
         return
     hidden = list(scene.hidden(world.times, NO_RECORD))
-    if world.has_unexplained or scene.has_unexplained_elsewhere:
+    has_unexplained = world.has_unexplained or scene.has_unexplained_elsewhere
+    if has_unexplained:
         before = Times(world.times)
         before.precedes(decided(NO_RECORD), complete(NO_RECORD))
         hidden.append(Hidden("an ABORT that no record explains may be one that its coordinator lost", True, before))
     for way in hidden:
         if way.is_complete and scene.lost_markers is None:
             continue
-        if any(_is_aborted(scene, way.times, number) for number in range(len(scene.decisions))):
+        aborted = (each for each in range(len(scene.decisions)) if each not in world.own)
+        is_compacted = way.is_complete and not has_unexplained
+        if any(_is_aborted(scene, way.times, each) and (is_compacted or _is_in_front(way, each)) for each in aborted):
             continue
         until = complete(NO_RECORD) if way.is_complete else decided(NO_RECORD)
         lost_then = scene.lost_by_audits(way.times, NO_RECORD) if way.is_complete else iter([way.times])
@@ -104,6 +108,12 @@ def _is_aborted(scene: Worlds, times: Times, number: int) -> bool:
     is_last = not holes or holes[-1].end_offset <= decision.first_record_offset
     is_abort = decision.outcome == "ABORT" and bool(scene.lists_partition(decision))
     return is_abort and is_last and not Times(times).add(FIRST, begun(number), -1)
+
+
+def _is_in_front(way: Hidden, number: int) -> bool:
+    """Whether the first batch, or the hidden decision, was certainly in front of the end of this one. What a
+    coordinator lost may be behind all that it has."""
+    return not all(Times(way.times).precedes(complete(number), each) for each in (FIRST, decided(NO_RECORD)))
 
 
 # ---- The story
@@ -166,9 +176,10 @@ def _due(scene: Worlds, number: int) -> str:
     )
 
 
-def _closed(scene: Worlds) -> tuple[str, tuple[str, ...]]:
-    """What is proven, and the facts that close every world in which a COMMIT includes open records."""
-    case, numbers = scene.case, range(len(scene.decisions))
+def _closed(scene: Worlds, owned: Collection[int]) -> tuple[str, tuple[str, ...]]:
+    """What is proven, and the facts that close every world in which a COMMIT includes open records. `owned`: the
+    decisions that have a marker here, in any world."""
+    case, numbers = scene.case, [each for each in range(len(scene.decisions)) if each not in owned]
     own = [
         each
         for each in numbers
