@@ -22,8 +22,6 @@ ONE, V2, ANEW = Schedules(), Schedules(), Schedules()
 OPEN: Open = {
     "2: tail-of-the-coordinator-that-was-read-and-is-lost": ("HANGING", True),
     "3: tail-of-the-coordinator-that-was-read-and-is-lost": ("HANGING", True),
-    "2: batch-older-than-the-coordinators-topic-of-the-second-night": ("HANGING", True),
-    "3: batch-older-than-the-coordinators-topic-of-the-second-night": ("HANGING", True),
 }
 FIRST, SECOND_NIGHT, THIRD = CAPTURED
 

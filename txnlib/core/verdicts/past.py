@@ -109,9 +109,9 @@ class Past:
     @cached_property
     def is_made_again(self) -> bool:
         """Whether an earlier audit read another topic of the coordinators."""
-        now = self.coordinator.judged.topic_id
-        then = {None if each.carried is None else each.carried.topic_id for each in self.earlier}
-        return now is not None and bool(then - {None, now})
+        read = [each.carried for each in self.earlier if each.carried is not None]
+        now = [self.facts.coordinator(each.coordinator_partition).judged.topic_id for each in read]
+        return any(None not in (id_, of.topic_id) and id_ != of.topic_id for id_, of in zip(now, read, strict=True))
 
     @property
     def vanished(self) -> list[CoordinatorDecision]:
