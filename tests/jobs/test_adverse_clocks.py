@@ -211,7 +211,6 @@ def closed_beside_it(skew: int) -> Schedule:
 
 
 CLOCKS |= {
-    "clock_that_a_closed_transaction_beside_it_refutes": closed_beside_it(-2 * HOUR),
     "clock_that_a_closed_transaction_beside_it_confirms": closed_beside_it(0),
     "commit_before_a_stamp_of_a_leader_that_is_ahead": over_by_a_stamp(ahead=True),
     "commit_whose_marker_was_deleted_before_a_later_stamp": over_by_a_stamp(ahead=False),
@@ -483,8 +482,12 @@ NOTED["clean_elections_under_a_note_that_records_refute"] = leaderless(2, 1, is_
 BELIEVED = Schedules({"minute_without_a_leader_under_a_note_that_nothing_refutes": leaderless(-1, 1, is_safe=True)})
 
 
+#: A COMMIT that no decision explains: of a capture with it, no abort of nobody's transaction is safe.
+REFUTED = Schedules({"clock_that_a_closed_transaction_beside_it_refutes": closed_beside_it(-2 * HOUR)})
+
 KITS = {
     "clocks": Kit(CLOCKS),
+    "refuted": Kit(REFUTED),
     "elected": Kit(ELECTED, notes=OF_4_1, cluster=kraft()),
     "lowered": Kit(LOWERED, notes=OF_4_1, cluster=kraft(((2, -5 * HOUR), (1, -4 * HOUR)))),
     "lowered since": Kit(LOWERED_SINCE, notes=OF_4_1, cluster=kraft(((2, -5 * HOUR), (1, 4 * MINUTE)))),

@@ -39,7 +39,7 @@ CONSTRAINTS: Final = "fb8684ed9032ac76006f5818ad8066c3a4f63031b98b4cca822c72a858
 
 #: A type by the names that Delta's log has for it: of a struct, the types of its fields; of an array, that of its
 #: elements in a list.
-Shape: TypeAlias = "str | list[Any] | dict[str, Any]"
+Shape: TypeAlias = str | list[Any] | dict[str, Any]
 _NAMES: Final = {Scalar.INT: "integer"}
 
 
