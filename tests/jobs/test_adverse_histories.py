@@ -78,7 +78,6 @@ def exhausted(outcome: str, marker_epoch: int, *, is_safe: bool) -> Schedule:
 
     def of(s: Story) -> Expected:
         last = 32_766
-        s.note("Empty", 0)
         s.note("Empty", SECOND, epoch=last)
         s.beat(0)
         s.note("Ongoing", MINUTE, [s.place], epoch=last)
