@@ -26,7 +26,7 @@ pytestmark = pytest.mark.classic
 NIGHTS = ("night-1", "night-2")
 #: What says how a run was made, or what earlier runs showed.
 OF_RUNS = {"audit_runs", "ended_transactions"}
-COLUMNS_OF_RUNS = {*OF_READING, "first_seen", "runs_seen"}
+COLUMNS_OF_RUNS = {*OF_READING, "carried", "first_seen", "runs_seen"}
 
 
 @pytest.fixture(scope="module")
