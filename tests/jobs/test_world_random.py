@@ -10,16 +10,13 @@ from tests.support.random_worlds import Worlds, random_worlds, rows_of, rows_of_
 
 #: Of clusters with a metadata log or without, of transactions v1 or v2.
 SEEDS, NIGHTS = range(4), range(4, 6)
-#: What is wrong today, by seed: topics and partitions.
-OPEN: dict[int, set[str]] = {}
 
 
 def check(worlds: Worlds, rows: list[dict]) -> None:
-    wrong, still_open = worlds.wrong(rows), OPEN.get(worlds.seed, set())
-    new = {key: f"{says}\n{worlds.told(key)}" for key, says in wrong.items() if key not in still_open}
-    assert not new, "\n\n".join(f"{key}: {text}" for key, text in new.items())
-    assert set(wrong) == still_open, "no longer open"
-    assert any(row["safe_to_abort"] for row in rows)
+    wrong = {key: f"{says}\n{worlds.told(key)}" for key, says in worlds.wrong(rows).items()}
+    assert not wrong, "\n\n".join(f"{key}: {text}" for key, text in wrong.items())
+    # Under transactions v2, open records have often lost their marker: then none of a seed may be safe.
+    assert worlds.kind.is_v2 or any(row["safe_to_abort"] for row in rows)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
