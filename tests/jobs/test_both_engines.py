@@ -24,9 +24,9 @@ pytestmark = pytest.mark.classic
 
 #: Of each cluster, two nights. More captures are in `test_both_engines_of_more`: on Spark, an audit takes a minute.
 NIGHTS = ("night-1", "night-2")
-#: What says how a run was made, or what earlier runs showed.
+#: What says how a run was made, or what earlier runs showed; proofs rest on what they read, too.
 OF_RUNS = {"audit_runs", "ended_transactions"}
-COLUMNS_OF_RUNS = {*OF_READING, "carried", "first_seen", "runs_seen"}
+COLUMNS_OF_RUNS = {*OF_READING, "carried", "first_seen", "runs_seen", "safety"}
 
 
 @pytest.fixture(scope="module")

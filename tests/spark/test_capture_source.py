@@ -61,7 +61,7 @@ def test_work_is_spread_over_as_many_tasks_as_a_shuffle(told, tasks):
     class Session:
         class conf:
             @staticmethod
-            def get(name, default):
-                return told if name == "spark.sql.shuffle.partitions" else default
+            def get(name):
+                return {"spark.sql.shuffle.partitions": told}[name]
 
     assert tasks_of(Session) == tasks
