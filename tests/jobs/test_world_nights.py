@@ -19,10 +19,7 @@ from txnlib.core.kafka.transaction_state import TransactionState
 
 ONE, V2, ANEW = Schedules(), Schedules(), Schedules()
 #: The answers of today that are not those expected, by the night and the schedule.
-OPEN: Open = {
-    "2: tail-of-the-coordinator-that-was-read-and-is-lost": ("HANGING", True),
-    "3: tail-of-the-coordinator-that-was-read-and-is-lost": ("HANGING", True),
-}
+OPEN: Open = {}
 FIRST, SECOND_NIGHT, THIRD = CAPTURED
 
 

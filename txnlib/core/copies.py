@@ -140,6 +140,14 @@ class TruncatedEpoch:
     from_offset: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaderEpoch:
+    """A leader epoch, and the first offset that a checkpoint or a batch of it shows."""
+
+    leader_epoch: int
+    from_offset: int
+
+
 @dataclass(frozen=True, slots=True)
 class CopyBeside:
     """A copy of which only files beside its log were captured: producer snapshots, or a leader-epoch-checkpoint."""
@@ -173,6 +181,7 @@ class CoverageRow:
     is_deleted: bool | None = None
     checkpoint_leader_epoch: int | None = None
     leader_epoch: int | None = None
+    leader_epochs: tuple[LeaderEpoch, ...] | None = None
     role: Role | None = None
     is_current: bool | None = None
     truncated: tuple[TruncatedEpoch, ...] | None = None

@@ -194,6 +194,7 @@ REPORT: Final[tuple[Step, ...]] = (
         judged_copies=selected(judged_copies),
         thresholds=lambda run: run.thresholds,
         earlier=earlier_rows_of("open_transactions"),
+        earlier_coverage=earlier_rows_of("coverage"),
     ),
     table_of(
         partitions,

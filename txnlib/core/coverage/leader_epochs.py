@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from txnlib.core.copies import TruncatedEpoch, highest, is_above, lowest
+from txnlib.core.copies import LeaderEpoch, TruncatedEpoch, highest, is_above, lowest
 from txnlib.core.coverage.captured_files import CapturedFile, Checkpoints, CopyKey
 from txnlib.core.rows import OfCopy, grouped
 
@@ -38,6 +38,8 @@ class EpochsOfCopy:
 
     leader_epoch: int | None = None
     checkpoint_leader_epoch: int | None = None
+    #: In order, of its batches and its checkpoint.
+    leader_epochs: tuple[LeaderEpoch, ...] | None = None
     #: The first offset of the newest epoch in the copy's own checkpoint: its log reached it.
     reached_offset: int | None = None
     truncated: tuple[TruncatedEpoch, ...] = ()
@@ -119,6 +121,10 @@ def _of_copy(ranges: Sequence[_Range], above: Mapping[int, int | None]) -> Epoch
         leader_epoch=newest,
         stamped_ms=lowest(each.stamped_ms for each in ranges if each.epoch == newest),
         checkpoint_leader_epoch=highest(each.epoch for each in noted),
+        leader_epochs=tuple(
+            LeaderEpoch(leader_epoch=epoch, from_offset=min(each.begins for each in of))
+            for epoch, of in sorted(grouped(ranges, lambda each: each.epoch).items())
+        ),
         reached_offset=highest(each.begins for each in noted),
         overtaken_from=None if newest is None else above[newest],
         truncated=tuple(truncated),

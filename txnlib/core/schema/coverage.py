@@ -22,6 +22,7 @@ from txnlib.core.schema.columns import (
 
 #: Leader epochs, each with the first offset that a newer leader truncated.
 TRUNCATED: Final = Array(struct(leader_epoch=INT, from_offset=LONG))
+LEADER_EPOCHS: Final = Array(struct(leader_epoch=INT, from_offset=LONG))
 #: Copies of which only files beside the log were captured (`core.copies.CopyBeside`).
 COPIES_BESIDE: Final = Array(
     struct(source=STRING, broker=STRING, leader_epoch=INT, from_offset=LONG, overtaken_from=LONG)
@@ -59,6 +60,7 @@ COVERAGE: Final = Table(
             "Newest leader epoch in the leader-epoch-checkpoint, or that its leader answered.",
         ),
         Column("leader_epoch", INT, "Newest leader epoch in the leader-epoch-checkpoint and the batches."),
+        Column("leader_epochs", LEADER_EPOCHS, "Its leader epochs, each with its first offset, as far as shown."),
         Column(
             "role",
             STRING,

@@ -31,7 +31,7 @@ from txnlib.core.kafka.coordinator_partition import CountBasis
 from txnlib.core.kafka.marker_acceptance import V2_FROM
 from txnlib.core.rows import grouped
 from txnlib.core.verdicts.clocks import UNCOMPARED, Clocks, MeasuredClocks, clock_of, clocks_by_epoch
-from txnlib.core.verdicts.coordinators import CoordinatorLog, CoordinatorPartition, PartitionFacts
+from txnlib.core.verdicts.coordinators import CoordinatorLog, CoordinatorPartition, PartitionFacts, ReadBefore
 
 #: Newest elections of a partition, and newest records that fenced a broker or lowered a feature, to look at.
 MOST_EVENTS: Final = 100
@@ -185,15 +185,17 @@ def cluster_facts(
     broker_sessions: Sequence[BrokerSession],
     cluster_settings: Sequence[ClusterSetting],
     producer_id_blocks: Sequence[ProducerIdBlock],
+    read_before: Iterable[ReadBefore] = (),
 ) -> ClusterFacts:
     """The facts that all dossiers of an audit share: `known` by its settings, and what the tables of the cluster
     show."""
+    read = grouped(read_before, attrgetter("partition"))
     partitions = _partitions(coverage, alarms, partition_assignments, broker_sessions)
     logs = {each.partition: each for each in coordinators}
     return replace(
         known,
         coordinators=tuple(
-            _coordinator(of, logs.get(partition, CoordinatorLog(partition=partition)))
+            _coordinator(of, logs.get(partition, CoordinatorLog(partition=partition)), read.get(partition, ()))
             for (topic, partition), of in partitions.items()
             if topic == TRANSACTION_STATE_TOPIC and of.copies
         ),
@@ -205,8 +207,9 @@ def cluster_facts(
     )
 
 
-def _coordinator(of: PartitionFacts, log: CoordinatorLog) -> CoordinatorPartition:
+def _coordinator(of: PartitionFacts, log: CoordinatorLog, read: Iterable[ReadBefore]) -> CoordinatorPartition:
     return CoordinatorPartition(
+        read_before=tuple(read),
         copies=of.copies,
         elections=of.elections,
         alarms=of.alarms,

@@ -61,6 +61,17 @@ class CoordinatorLog:
     lost_commit_ms: int | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadBefore:
+    """How far earlier audits read the log of a coordinator partition in copies of one topic id and newest leader epoch,
+    below the high watermark: those records were committed."""
+
+    partition: int
+    topic_id: str | None = None
+    leader_epoch: int
+    end_offset: int
+
+
 @dataclass(frozen=True, kw_only=True)
 class CoordinatorPartition(PartitionFacts, CoordinatorLog):
     """A partition of `__transaction_state`: its copies, what they prove together, and what compaction left of its log.
@@ -68,6 +79,8 @@ class CoordinatorPartition(PartitionFacts, CoordinatorLog):
     Kafka: `TransactionStateManager.loadTransactionMetadata` reads the whole log. Source:
     docs/rules/abort.md#no-coordinator-left.
     """
+
+    read_before: tuple[ReadBefore, ...] = ()
 
     @cached_property
     def best(self) -> CoverageRow | None:
@@ -119,6 +132,23 @@ class CoordinatorPartition(PartitionFacts, CoordinatorLog):
     def newest_leader_epoch(self) -> int | None:
         """The newest leader epoch that records, checkpoints or elections show."""
         return highest((self.newest_coordinator_epoch, newest_leader_epoch(self.copies, self.elections)))
+
+    @cached_property
+    def lost_committed(self) -> str | None:
+        """Which committed records earlier audits read, in place of which a newer leader wrote others; None if all are
+        there, or compacted. Kafka: `LeaderEpochFileCache.endOffsetFor`."""
+        begun = [each for copy in self.captured for each in copy.leader_epochs or ()]
+        for read in self.read_before:
+            if None not in (read.topic_id, self.judged.topic_id) and read.topic_id != self.judged.topic_id:
+                continue
+            newer = [each for each in begun if each.leader_epoch > read.leader_epoch]
+            first = min(newer, key=lambda each: each.from_offset, default=None)
+            if first is not None and first.from_offset < read.end_offset:
+                return (
+                    f"an earlier audit read it up to offset {read.end_offset - 1}, below the high watermark, and leader"
+                    f" epoch {first.leader_epoch} begins at offset {first.from_offset}"
+                )
+        return None
 
     @property
     def hole_end(self) -> int | None:

@@ -135,6 +135,8 @@ class Carried:
     until_offset: int
     until_ms: int | None = None
     until_epoch: int | None = None
+    #: Up to when the copy is known that had it.
+    copied_ms: int | None = None
     #: Whether that was its end when it was copied.
     is_current: bool = False
     #: Whether the producer id was assigned behind the hole.

@@ -144,9 +144,9 @@ class Past:
         of, claim, carried = self.coordinator, self.claim, self.carried
         if claim.coordinator_partition is None or of.last_offset is None:
             return None
-        until = of.last_offset, of.last_ms, of.newest_coordinator_epoch
+        until = of.last_offset, of.last_ms, of.newest_coordinator_epoch, of.known_until_ms
         if carried is not None and carried.until_offset > of.last_offset:
-            until = carried.until_offset, carried.until_ms, carried.until_epoch
+            until = carried.until_offset, carried.until_ms, carried.until_epoch, carried.copied_ms
         return Carried(
             coordinator_partition=claim.coordinator_partition,
             topic_id=of.judged.topic_id,
@@ -154,6 +154,7 @@ class Past:
             until_offset=until[0],
             until_ms=until[1],
             until_epoch=until[2],
+            copied_ms=until[3],
             is_current=of.best is not None and is_current(of.best.role, of.best.ends),
             is_assigned_behind=self.is_assigned_behind_holes or (carried is not None and carried.is_assigned_behind),
             decisions=tuple(self.all_decisions[-MOST_MARKERS:]),

@@ -157,6 +157,9 @@ class Scene:
         is_possible = times.precedes(FIRST, LAST)
         for seen in case.earlier:
             is_possible &= times.precedes(FIRST, audit(seen)) and times.shows(audit(seen), _AUDITS, seen.copied_ms)
+            for number, decision in enumerate(self.decisions):
+                if is_complete(decision) and self.has_read(seen, decision):
+                    is_possible &= times.precedes(complete(number), audit(seen))
         instants = [marker(number) for number in range(len(self.markers))]
         for number, each in enumerate(self.markers):
             is_possible &= self._shows(times, marker(number), self._place, each.leader_epoch, each.ms)
@@ -172,6 +175,20 @@ class Scene:
         if ASSIGNED in times:
             is_possible &= all(times.precedes(ASSIGNED, each) for each in (FIRST, *instants))
         return is_possible
+
+    def has_read(self, seen: EarlierAudit, decision: CoordinatorDecision) -> bool:
+        """Whether an earlier audit read all of a decision, which was complete before its copy of the partition."""
+        read = seen.carried
+        is_read = read is not None and read.coordinator_partition == decision.coordinator_partition
+        is_read = is_read and not is_above(decision.last_record_offset, read.until_offset if read else None)
+        return is_read and self.is_before(seen, decision.completed_ms)
+
+    def is_before(self, seen: EarlierAudit, ms: int | None) -> bool:
+        """Whether what an earlier audit read of the coordinator was stamped before its copy of the partition was made.
+        If that was no older than the coordinator's, no clocks need to be compared: it has what was written before."""
+        is_first = seen.carried is not None and seen.carried.copied_ms == seen.copied_ms
+        margin = 0 if is_first else self.case.clocks_differ_ms
+        return ms is not None and seen.copied_ms is not None and ms <= seen.copied_ms - margin
 
     def _honest_stamps(self) -> list[Stamp]:
         """The stamps around the first and the last batch, but for those that contradict another one: which of the two
@@ -287,6 +304,8 @@ class Scene:
             return f"no decision explains the COMMIT marker at {lost}"
         if (step := next(filter(_follows_lost, case.odd_steps), None)) is not None:
             return f"others must have been in front of offset {step.offset}, which no hole shows"
+        if lost := next((each.lost_committed for each in logs if each.lost_committed is not None), None):
+            return lost
         if case.is_made_again:
             return "an earlier audit read another topic of its coordinator"
         if case.vanished:

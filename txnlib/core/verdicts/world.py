@@ -102,14 +102,19 @@ class Worlds(Scene):
         if first is None or newest is None or self._lost_some_time is not None:
             yield found
             return
-        seen = [(each.newest_leader_epoch, each) for each in case.earlier if each.newest_leader_epoch is not None]
-        epochs = [first, *(epoch for epoch, _ in seen), newest]
+        seen: list[EarlierAudit] = []
+        epochs = [first]
+        for each in case.earlier:  # a copy that is older than one before tells nothing new
+            if each.newest_leader_epoch is not None and each.newest_leader_epoch >= epochs[-1]:
+                seen.append(each)
+                epochs.append(each.newest_leader_epoch)
+        epochs.append(newest)
         for number, (since, until) in enumerate(pairwise(epochs)):
             then = Times(found)
             if self._lost_between(since, until) is None:
                 continue
-            is_between = number == 0 or then.add(audit(seen[number - 1][1]), complete(name), -1)
-            if is_between and (number == len(seen) or then.precedes(decided(name), audit(seen[number][1]))):
+            is_between = number == 0 or then.add(audit(seen[number - 1]), complete(name), -1)
+            if is_between and (number == len(seen) or then.precedes(decided(name), audit(seen[number]))):
                 yield then
 
     # ---- What a world may choose: decisions that no record shows: COMPACTION, LOSS, CARRIED
@@ -177,7 +182,7 @@ class Worlds(Scene):
             is_possible &= self._shows(found, begin, log, hole.after_epoch, hole.after_ms)
             is_possible &= found.precedes(begin, decided(name))
         for seen in self.case.earlier:
-            if seen.run_id == hole.until_run:
+            if seen.run_id == hole.until_run and self.is_before(seen, hole.ms):
                 is_possible &= found.precedes(complete(name), audit(seen))
             if seen.run_id == hole.since_run and not self._was_outdated(seen):
                 is_possible &= found.add(audit(seen), decided(name), -1)
@@ -255,7 +260,8 @@ class Worlds(Scene):
                 yield from self._explained(at + 1, oldest, each.times, own, has_unexplained=has_unexplained)
         # Only an ABORT may be one by hand.
         if here.type != "COMMIT" and (self.lost_markers is not None or not is_explained):
-            yield from self._explained(at + 1, oldest, times, own, has_unexplained=True)
+            is_odd = has_unexplained or not is_explained
+            yield from self._explained(at + 1, oldest, times, own, has_unexplained=is_odd)
 
     def within(self, times: Times, number: int, at: int) -> Times | None:
         """The times in which a decision wrote a marker, before it was complete; None if it did not."""
@@ -292,4 +298,5 @@ class Worlds(Scene):
         if self.lost_markers is None:
             return False
         had_one_leader = self.case.first_leader_epoch == 0 and self.case.shows_all_markers
-        return not had_one_leader or times.may_be_before(FIRST, complete(number))
+        ways = self.lost_by_audits(times, number)
+        return not had_one_leader or any(way.may_be_before(FIRST, complete(number)) for way in ways)

@@ -17,7 +17,7 @@ from txnlib.core.application import compiled
 from txnlib.core.cluster_metadata import BrokerSession, ClusterSetting, PartitionAssignment, ProducerIdBlock
 from txnlib.core.copies import CoverageRow
 from txnlib.core.finding_catalogue import Finding
-from txnlib.core.kafka.constants import UNKNOWN_CLOCKS_DIFFER_MS
+from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC, UNKNOWN_CLOCKS_DIFFER_MS
 from txnlib.core.kafka.coordinator_partition import CountBasis
 from txnlib.core.verdicts.clocks import ClockBounds, MeasuredClocks
 from txnlib.core.verdicts.cluster_facts import (
@@ -28,7 +28,7 @@ from txnlib.core.verdicts.cluster_facts import (
     cluster_clocks,
     cluster_facts,
 )
-from txnlib.core.verdicts.coordinators import CoordinatorLog
+from txnlib.core.verdicts.coordinators import CoordinatorLog, ReadBefore
 from txnlib.core.verdicts.dossier import Dossier
 from txnlib.core.verdicts.judged import judge_dossier
 from txnlib.core.verdicts.reason import Verdict
@@ -70,11 +70,12 @@ def open_transactions(
     hides_elections: bool = False,
     application_patterns: tuple[str, ...] = (),
     earlier: DataFrame | None = None,
+    earlier_coverage: DataFrame | None = None,
 ) -> DataFrame:
     """One row per open transaction on a partition, judged. Columns: OPEN_TRANSACTIONS.
 
     `earlier`: the stored table of other runs of the cluster. A transaction in it was open when that run's copies were
-    taken. Kafka: `TransactionsCommand.FindHangingTransactionsCommand`, KIP-664.
+    taken. `earlier_coverage`: their coverage. Kafka: `TransactionsCommand.FindHangingTransactionsCommand`, KIP-664.
     """
     gathered = dossiers(
         producer_spans,
@@ -120,6 +121,7 @@ def open_transactions(
         broker_sessions,
         cluster_settings,
         producer_id_blocks,
+        () if earlier_coverage is None else rows_of(select(_READ_BEFORE, coverage=earlier_coverage), ReadBefore),
     )
     clocks = cluster_clocks(coverage, partition_assignments, measured_clocks)
     bounds = rows_of(clock_bounds(transactions, producer_spans, clocks.named), ClockBounds)
@@ -209,7 +211,14 @@ LEFT JOIN lacked USING (coordinator_partition)
 LEFT JOIN unexplained USING (coordinator_partition)
 """
 
-
+#: What earlier audits read of each coordinator partition, below its high watermark. Columns: those of ReadBefore.
+_READ_BEFORE: Final = f"""
+SELECT partition, topic_id, leader_epoch, max(least(end_offset, high_watermark)) AS end_offset
+FROM {{coverage}}
+WHERE topic = '{TRANSACTION_STATE_TOPIC}' AND NOT coalesce(is_deleted, FALSE)
+  AND end_offset IS NOT NULL AND high_watermark IS NOT NULL AND leader_epoch IS NOT NULL
+GROUP BY partition, topic_id, leader_epoch
+"""
 #: One row per partition with something open, of which a record shows when its epoch was handed out. Columns: those of
 #: NewestMade.
 _NEWEST_MADE: Final = f"""
