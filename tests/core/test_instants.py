@@ -23,6 +23,7 @@ from txnlib.core.verdicts.dossier import Claim, OpenSpan
 from txnlib.core.verdicts.doubt import last_write_ms, lateness, proven_since_ms
 from txnlib.core.verdicts.evidence_records import evidence_records
 from txnlib.core.verdicts.judged import remedy
+from txnlib.core.verdicts.no_commit import answer_of
 from txnlib.core.verdicts.reason import Verdict
 from txnlib.core.verdicts.verdict import judge
 
@@ -83,10 +84,10 @@ def test_whatever_is_stamped_so_is_judged_and_never_aborted_for_it(side, ms):
         else:
             odd = case(PARTITION, replace(SIDES[side], **{name: ms}))
         judgement = judge(odd)
-        cure = remedy(odd, judgement)
-        assert causes(judgement.reason, odd) is not None
+        cure = remedy(odd, judgement, answer_of(odd))
+        assert causes(judgement.reason, odd, answer_of(odd)) is not None
         assert evidence_records(odd)
-        assert not cure.safe_to_abort or remedy(plain, usual).safe_to_abort, name
+        assert not cure.safe_to_abort or remedy(plain, usual, answer_of(plain)).safe_to_abort, name
         assert judgement.broker_clock_age_ms is None or 0 <= judgement.broker_clock_age_ms <= AT_ONE.as_of_ms, name
         assert lateness(odd, AT_ONE.as_of_ms) in (None, *{lateness(plain, AT_ONE.as_of_ms)}), name
 

@@ -5,7 +5,6 @@ contradicts one of them. Every control differs in that record alone, so over-cau
 an instant t, and the capture is taken hours later.
 """
 
-import tarfile
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -1605,44 +1604,6 @@ def test_what_was_withdrawn_since_the_last_audit_is_said(nights, name):
     before, after, told = nights
     assert row_of(before, told, name)["safe_from"] is not None
     assert "audit" in row_of(after, told, name)["do_not_abort_because"]
-
-
-# ---- Cases from the public (tests/captures/README.md)
-
-
-@pytest.fixture(scope="session")
-def public(tmp_path_factory, repository) -> Callable[[str], AuditTables]:
-    folder = tmp_path_factory.mktemp("public")
-    with tarfile.open(repository / "tests" / "captures" / "public-cases.tar.xz") as archive:
-        archive.extraction_filter = getattr(tarfile, "data_filter", None)  # since Python 3.11.4
-        archive.extractall(folder)
-    return lambda case: audited(folder / case, "--as-of", "2026-11-22T10:00:00Z")
-
-
-@pytest.mark.parametrize("topic", ["stock", "stocksolo", "stocknohole"])
-def test_a_marker_that_a_cleaner_removed_before_a_replica_had_it(public, topic):
-    (row,) = [row for row in public("p12-compaction-race").rows("open_transactions") if row["topic"] == topic]
-    assert (row["verdict"], row["safe_to_abort"]) == ("HANGING", False)
-    assert "copy another replica" not in row["do_not_abort_because"]
-    named = "cleaner" in " ".join(f"{each['cause']} {each['evidence']}" for each in row["causes"])
-    assert named == (topic != "stocknohole")
-
-
-P15 = {
-    "aheadtwonomarker": "data two epochs ahead of a gap-free log",
-    "aheadtwo": "the same with a COMMIT of that epoch",
-    "aheadone": "one epoch ahead, with a COMMIT",
-    "aheadmany": "many epochs ahead, with a COMMIT",
-    "samenodecision": "a COMMIT of the epoch of the id that no decision explains",
-}
-
-
-@pytest.mark.parametrize("topic", P15)
-def test_an_epoch_that_its_coordinator_never_assigned_is_never_safe(public, topic):
-    rows = [row for row in public("p15-epoch-never-assigned").rows("open_transactions") if row["topic"] == topic]
-    assert rows
-    assert {row["verdict"] for row in rows} <= {"HANGING", "UNKNOWN"}
-    assert not any(row["safe_to_abort"] for row in rows)
 
 
 # ---- Texts

@@ -8,14 +8,19 @@ from tests.core.verdicts.test_verdict import COMPLETE, MARKED, NOBODY, ONGOING, 
 from tests.support.cases import Given, case, decided, replace
 from txnlib.core.cluster_metadata import Election, FencedBroker, LoweredFeature
 from txnlib.core.verdicts.cause import CAUSES, Likelihood, causes
+from txnlib.core.verdicts.no_commit import answer_of
 from txnlib.core.verdicts.reason import Reason
 
 AFTER = replace(MARKED, producer_epoch=MARKED.marker_epoch)
 MINUTE = 60_000
 
 
+def causes_of(reason, given):
+    return causes(reason, given, answer_of(given))
+
+
 def named(reason, partition, coordinator, version=None):
-    return [(c.likelihood, c.cause) for c in causes(reason, case(partition, coordinator, version=version))]
+    return [(c.likelihood, c.cause) for c in causes_of(reason, case(partition, coordinator, version=version))]
 
 
 def first(reason, partition, coordinator, version=None):
@@ -30,7 +35,7 @@ def has(reason, partition, coordinator, word):
 def test_causes_are_ranked_and_each_shows_something(reason):
     for partition in (PARTITION, AFTER, replace(AFTER, topic="__consumer_offsets")):
         for coordinator in (NOBODY, ONGOING, COMPLETE, PREPARED):
-            found = causes(reason, case(partition, coordinator))
+            found = causes_of(reason, case(partition, coordinator))
             ranks = [Likelihood[cause.likelihood] for cause in found]
             assert ranks == sorted(ranks)
             assert all(cause.evidence and "{" not in cause.evidence + cause.cause for cause in found)
@@ -75,7 +80,9 @@ WRITTEN_AFTER_MARKER
   was_lowered             LIKELY    -
   KAFKA-15784             LIKELY    3.7
   KAFKA-14402             LIKELY    -
-  compaction_of_another   POSSIBLE  -
+  KAFKA-13727             LIKELY    -
+  KAFKA-13727             LIKELY    -
+  KAFKA-13727             POSSIBLE  -
   KAFKA-19446             POSSIBLE  4.2
   KAFKA-18957             POSSIBLE  -
 PARTITION_NOT_IN_TRANSACTION
@@ -87,13 +94,20 @@ PARTITION_NOT_IN_TRANSACTION
   was_lowered             LIKELY    -
   KAFKA-15784             LIKELY    3.7
   marker_is_gone          LIKELY    -
+  disk_lost               LIKELY    -
   KAFKA-12671             LIKELY    -
+  KAFKA-12671             POSSIBLE  -
+  never_assigned          POSSIBLE  4.0
   KAFKA-14402             LIKELY    -
-  compaction_of_another   POSSIBLE  -
+  KAFKA-13727             LIKELY    -
+  KAFKA-13727             LIKELY    -
+  KAFKA-13727             POSSIBLE  -
   KAFKA-12671             POSSIBLE  -
 PRODUCER_ID_UNKNOWN_TO_EVERY_COORDINATOR
   no_coordinator_made     PROVEN    -
-  compaction_of_another   POSSIBLE  -
+  KAFKA-13727             LIKELY    -
+  KAFKA-13727             LIKELY    -
+  KAFKA-13727             POSSIBLE  -
   disk_lost               POSSIBLE  -
   removed_its_tombstone   POSSIBLE  -
   made_up                 POSSIBLE  -
@@ -105,7 +119,9 @@ TRANSACTIONAL_ID_EXPIRED
   had_no_leader           LIKELY    -
   marker_is_gone          LIKELY    -
   expired_meanwhile       LIKELY    -
-  compaction_of_another   POSSIBLE  -
+  KAFKA-13727             LIKELY    -
+  KAFKA-13727             LIKELY    -
+  KAFKA-13727             POSSIBLE  -
   KAFKA-14402             POSSIBLE  -
 PRODUCER_ID_ROTATED
   unclean_election        PROVEN    -
@@ -115,7 +131,9 @@ PRODUCER_ID_ROTATED
   had_no_leader           LIKELY    -
   marker_is_gone          LIKELY    -
   has_given_up            LIKELY    -
-  compaction_of_another   POSSIBLE  -
+  KAFKA-13727             LIKELY    -
+  KAFKA-13727             LIKELY    -
+  KAFKA-13727             POSSIBLE  -
 EPOCH_AHEAD_OF_COORDINATOR
   was_lowered             LIKELY    -
   unclean_election        PROVEN    -
@@ -127,10 +145,14 @@ MARKER_REFUSED
 MARKER_PENDING
   has_no_leader           PROVEN    -
   nobody_acts             PROVEN    -
+  refuses_the_marker,     PROVEN    -
+  cannot_write            PROVEN    -
   was_fenced              LIKELY    -
 MARKER_OVERDUE
   has_no_leader           PROVEN    -
   nobody_acts             PROVEN    -
+  refuses_the_marker,     PROVEN    -
+  cannot_write            PROVEN    -
   was_fenced              LIKELY    -
   not_reachable           POSSIBLE  -
   KAFKA-16352             POSSIBLE  3.8
@@ -139,6 +161,7 @@ TIMEOUT_NOT_PASSED
   old_timestamps          LIKELY    -
 OVERDUE
   nobody_acts             PROVEN    -
+  cannot_write            PROVEN    -
   was_fenced              LIKELY    -
   old_timestamps          LIKELY    -
   KAFKA-20090             LIKELY    -
@@ -266,7 +289,7 @@ SHOWN = [
 
 @pytest.mark.parametrize(("reason", "partition", "coordinator", "words"), SHOWN)
 def test_a_cause_shows_the_fields_that_speak_for_it(reason, partition, coordinator, words):
-    assert words in causes(Reason(reason), case(partition, coordinator))[0].evidence
+    assert words in causes_of(Reason(reason), case(partition, coordinator))[0].evidence
 
 
 # What the cluster's metadata log shows
@@ -368,7 +391,7 @@ def test_the_metadata_log_proves_a_cause_only_where_it_shows_it(name):
     partition = replace(PARTITION, stamped_before_ms=None, has_leader=has_leader)
     coordinated = not (cluster.get("coordinator_elections") and cluster.get("coordinator_elections")[-1].leader is None)
     coordinator = replace(coordinator, has_leader=coordinated)
-    found = {cause.cause: cause for cause in causes(reason, case(partition, coordinator, cluster=cluster))}
+    found = {cause.cause: cause for cause in causes_of(reason, case(partition, coordinator, cluster=cluster))}
     named = [cause.likelihood for text, cause in found.items() if words in text]
     assert named == ([] if likelihood is None else [likelihood])
     assert not any("{" in cause.evidence + cause.cause for cause in found.values())
@@ -379,29 +402,29 @@ def test_a_leader_that_something_newer_names_refutes_an_old_log():
     for has_leader in (True, None):
         partition, coordinator = replace(PARTITION, has_leader=has_leader), replace(PREPARED, has_leader=has_leader)
         assert not any(
-            cause.likelihood == "PROVEN" for cause in causes(STUCK, case(partition, coordinator, cluster=old))
+            cause.likelihood == "PROVEN" for cause in causes_of(STUCK, case(partition, coordinator, cluster=old))
         )
 
 
 def test_an_election_before_the_marker_was_acknowledged_proves_nothing():
     slow = replace(DECIDED, decision=decided("COMMIT", 5, decided_ms=DECIDED_MS, completed_ms=DECIDED_MS + 60_000))
     cluster = of(UNCLEAN)
-    found = causes(LOSS, case(PARTITION, slow, cluster=cluster))
+    found = causes_of(LOSS, case(PARTITION, slow, cluster=cluster))
     assert [cause.likelihood for cause in found if "an unclean election removed" in cause.cause] == ["LIKELY"]
 
 
 def test_a_proof_takes_the_place_of_the_guess():
     cluster = of(UNCLEAN)
     assert not any(
-        "or the copy is an older one" in c.cause for c in causes(LOSS, case(PARTITION, DECIDED, cluster=cluster))
+        "or the copy is an older one" in c.cause for c in causes_of(LOSS, case(PARTITION, DECIDED, cluster=cluster))
     )
-    assert any("or the copy is an older one" in c.cause for c in causes(LOSS, case(PARTITION, DECIDED)))
+    assert any("or the copy is an older one" in c.cause for c in causes_of(LOSS, case(PARTITION, DECIDED)))
 
 
 def test_a_proof_names_the_metadata_record_and_what_was_lost():
     partition = replace(PARTITION, truncated_from=88, truncated_until=93)
     cluster = of(replace(UNCLEAN, leader=3))
-    proof = causes(LOSS, case(partition, DECIDED, cluster=cluster))[0].evidence
+    proof = causes_of(LOSS, case(partition, DECIDED, cluster=cluster))[0].evidence
     assert proof.startswith("offset 40 of __cluster_metadata, ")
     assert "broker 3 became the leader of " in proof
     assert "another copy still has the offsets 88 to 93 that it removed" in proof

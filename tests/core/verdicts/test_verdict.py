@@ -17,6 +17,7 @@ from txnlib.core.verdicts.dossier import Owner
 from txnlib.core.verdicts.doubt import LateBy
 from txnlib.core.verdicts.evidence_records import evidence_records
 from txnlib.core.verdicts.judged import REFUSALS, remedy
+from txnlib.core.verdicts.no_commit import answer_of
 from txnlib.core.verdicts.reason import EXPLANATIONS, Reason, Verdict
 from txnlib.core.verdicts.verdict import explain, judge
 
@@ -367,7 +368,7 @@ def test_without_any_instant_of_the_coordinator_nothing_is_hanging():
 
 def cure(partition: Given, coordinator: Given, kafka_version: str | None = "3.9.1"):
     given = case(partition, coordinator, version=kafka_version)
-    return remedy(given, judge(given))
+    return remedy(given, judge(given), answer_of(given))
 
 
 @pytest.mark.parametrize("coordinator", [ONGOING, PREPARED, replace(NOBODY, missing_partitions=(1,))])
@@ -410,7 +411,7 @@ def test_every_cause_and_every_explanation_can_be_written_out():
             given = case(partition, coordinator)
             for reason in Reason:
                 assert "{" not in rules.explain(reason, given, NOON)
-                assert all("{" not in cause.evidence for cause in causes(reason, given))
+                assert all("{" not in cause.evidence for cause in causes(reason, given, answer_of(given)))
             assert evidence_records(given)
     assert set(CAUSES) <= set(Reason)
 

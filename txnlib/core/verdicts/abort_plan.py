@@ -15,6 +15,7 @@ from txnlib.core import kafka_commands
 from txnlib.core.display import counted
 from txnlib.core.kafka.transaction_state import TransactionState
 from txnlib.core.rows import OfProducer
+from txnlib.core.verdicts.cause_name import Cause, CauseName
 from txnlib.core.verdicts.reason import Reason, Verdict
 
 
@@ -42,6 +43,10 @@ IN_TIME: Final = frozenset({Action.ABORT_LATER, Action.WAIT})
 NO_ACTION: Final = frozenset({Action.DO_NOT_ABORT, Action.CHECK_TIMESTAMPS})
 #: Actions of a coordinator, which end a transaction on all its partitions: one step of the plan.
 OF_WHOLE_TRANSACTION: Final = frozenset({Action.END_AT_COORDINATOR, Action.REVIVE_COORDINATOR, Action.CHECK_TIMESTAMPS})
+
+#: Actions of a coordinator that has to write to a log, and the causes that say that it cannot.
+_BY_COORDINATOR: Final = frozenset({Action.END_AT_COORDINATOR, Action.REVIVE_COORDINATOR})
+_NEED_REPLICAS: Final = frozenset({CauseName.TOO_FEW_IN_SYNC.value, CauseName.COORDINATOR_TOO_FEW_IN_SYNC.value})
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +102,12 @@ class OpenTransaction:
     safe_from_ms: int | None = None
     #: Whether the last stable offset waits for it; None: the leader says that it waits for another one.
     holds: bool | None = True
+    causes: tuple[Cause, ...] | None = None
+
+    @property
+    def needs_replicas(self) -> bool:
+        """Whether its coordinator cannot write its end, by what the metadata log shows of replicas in sync."""
+        return any(each.cause in _NEED_REPLICAS for each in self.causes or ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +185,7 @@ def plan(
     action = action_for(transaction)
     if action is None:
         return None
-    steps = _PLANS[action]
+    steps = _idle if action in _BY_COORDINATOR and transaction.needs_replicas else _PLANS[action]
     # An abort names only the partition.
     unnamed = kafka_commands.cannot_name(transaction.topic, None if steps is _abort else transaction.transactional_id)
     if unnamed is not None and steps is not _idle:

@@ -18,18 +18,18 @@ from txnlib.core.kafka_commands import knows_describe_producers
 from txnlib.core.verdicts.case import Case, Crc
 from txnlib.core.verdicts.doubt import NOBODY_ENDS_IT, known_at_ms
 from txnlib.core.verdicts.files_beside import files_against, leader_in_words, newer_leader
-from txnlib.core.verdicts.no_commit import no_commit_includes_it
+from txnlib.core.verdicts.no_commit import Answer
 from txnlib.core.verdicts.reason import Reason, Verdict, reason_by_records
 from txnlib.core.verdicts.statements import Proof, Refuters, Statement, refuted, settled
 from txnlib.core.verdicts.verdict import Judgement
 
 
-def proofs(case: Case, judgement: Judgement) -> tuple[Proof, ...]:
-    """The five statements, in order. An abort is safe if all hold."""
+def proofs(case: Case, judgement: Judgement, answer: Answer) -> tuple[Proof, ...]:
+    """The five statements, in order. An abort is safe if all hold. `answer`: of the worlds."""
     return (
         is_open_now(case),
         no_coordinator_ends_it(case, judgement),
-        no_commit_includes_it(case),
+        answer.no_commit,
         is_old_enough(case, judgement),
         nothing_else_is_wrong(case),
     )

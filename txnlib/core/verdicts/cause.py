@@ -9,14 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from enum import IntEnum, StrEnum
+from enum import IntEnum
 from typing import Final
 
 from txnlib.core.finding_catalogue import Finding
 from txnlib.core.instants import clock_ms
-from txnlib.core.kafka.constants import EXHAUSTED_EPOCH, GROUP_METADATA_TOPIC, is_ahead, is_from
+from txnlib.core.kafka.constants import (
+    EXHAUSTED_EPOCH,
+    GROUP_METADATA_TOPIC,
+    TRANSACTION_STATE_TOPIC,
+    is_ahead,
+    is_from,
+)
 from txnlib.core.kafka_commands import MS_PER_MINUTE
 from txnlib.core.verdicts.case import Case
+from txnlib.core.verdicts.cause_name import Cause, CauseName
+from txnlib.core.verdicts.dossier import CoordinatorDecision
 from txnlib.core.verdicts.evidence_records import (
     events,
     is_after_completion,
@@ -24,100 +32,8 @@ from txnlib.core.verdicts.evidence_records import (
     is_leaderless,
     shown,
 )
+from txnlib.core.verdicts.no_commit import Answer
 from txnlib.core.verdicts.reason import Reason, fields_of
-
-
-class CauseName(StrEnum):
-    """A known cause. The value is what it says; `{…}` are fields of the case."""
-
-    UNCLEAN_ELECTION = (
-        "an unclean election removed the newest records of the partition, and with them the marker of the decision"
-    )
-    UNDATED_ELECTION = (
-        "the leader of the partition was elected without being in sync, and may have lost the marker of the decision"
-    )
-    TOPIC_CREATED_AGAIN = (
-        "the topic was deleted and created again after the decision, and its markers were deleted with it"
-    )
-    DROPPED_WITHOUT_LEADER = (
-        "the partition had no leader when its coordinator ended the transaction, and the marker was dropped (brokers"
-        " from 4.2 on)"
-    )
-    TRANSACTION_VERSION_LOWERED = (
-        "transaction.version was lowered while the transaction, or the one before it, was open"
-    )
-    MARKER_CLEANED = "compaction of another replica removed its marker before this replica copied it: a cleaner's race"
-    MARKER_LOST = (
-        "its coordinator decided a transaction with this partition, and the marker is gone: the topic was created"
-        " again, the log was truncated (unclean election), or the copy is an older one"
-    )
-    NO_LEADER = "the partition has no leader, so nobody can write the marker"
-    NO_COORDINATOR = "the coordinator's partition has no leader, so nobody acts for {transactional_id}"
-    COORDINATOR_FENCED = (
-        "the broker that was the coordinator was fenced, and its successor has not finished the transaction"
-    )
-    OLD_TIMES = (
-        "the producer writes old timestamps: by its coordinator's clock, the transaction is younger than its last write"
-    )
-    OFFSET_COMMIT_RACED = (
-        "a transactional offset commit raced its verification (KAFKA-15784; brokers 3.6, fixed in 3.7.0)"
-    )
-    LATE_PRODUCE = (
-        "late produce request after its transaction's end (KAFKA-14402 family; fixed by transactions v2, 4.0)"
-    )
-    ENDED_EARLY = (
-        "a repeated marker of the previous transaction ended the next one too early (KAFKA-19446; brokers 4.0 and 4.1)"
-    )
-    OTHER_CLIENT_CONTINUED = "a client other than Kafka's own continued to write after its EndTxn (KAFKA-18957)"
-    PARTITION_NOT_ADDED = (
-        "a client wrote without adding the partition to its transaction (KAFKA-12671; brokers before 3.6, or with "
-        "transaction.partition.verification.enable off)"
-    )
-    PARTITION_NOT_ADDED_TO_NEWEST = (
-        "a client wrote without adding the partition to its newest transaction (KAFKA-12671; brokers before 3.6, or"
-        " with transaction.partition.verification.enable off)"
-    )
-    FOREIGN_PRODUCER_ID = (
-        "no coordinator made the producer id: a client made it up, or the records are from another cluster"
-    )
-    COORDINATOR_LOST_RECORDS = (
-        "a coordinator partition lost its records (disk lost, topic created again, log truncated)"
-    )
-    ID_EXPIRED = "its transactional id expired, and compaction removed its tombstone"
-    RECORDS_LOST_OR_ID_MADE_UP = "a coordinator partition lost its records, or a client made up its producer id"
-    HUNG_UNTIL_EXPIRY = (
-        "the partition hung for longer than transactional.id.expiration.ms, and its id expired meanwhile"
-    )
-    LATE_WITH_FORMER_PRODUCER_ID = (
-        "late produce request with a producer id that its transactional id has given up (epochs exhausted, or the id"
-        " was created again)"
-    )
-    COORDINATOR_UNCLEAN_ELECTION = (
-        "an unclean election of its coordinator's partition removed the coordinator's newest records"
-    )
-    EPOCH_MADE_UP = (
-        "a client wrote with an epoch that its coordinator never assigned (accepted without verification, before 4.0)"
-    )
-    COORDINATOR_LOST_NEWEST_RECORDS = (
-        "the coordinator lost its newest records (unclean election, or a restored older copy)"
-    )
-    EPOCH_AHEAD = (
-        "the partition has seen a newer producer epoch than the decision's, so it refuses every retry of the marker"
-    )
-    COORDINATOR_EPOCH_AHEAD = (
-        "the partition has seen a newer coordinator epoch, as after a marker by a zombie coordinator or by hand"
-        " (KAFKA-9144 and similar), so it refuses every retry of the marker"
-    )
-    LEADER_UNREACHABLE = "the partition's leader is not reachable"
-    FORGOTTEN = (
-        "the coordinator stopped sending markers (KAFKA-16352, fixed in 3.8.0; KAFKA-9777, fixed in 2.6.0; KAFKA-10080)"
-    )
-    REPEATED_MARKER_REFUSED = "a repeated marker is refused under transactions v2 (KAFKA-19999; 4.2 before its fix)"
-    EPOCH_EXHAUSTED = "the epoch is exhausted, so its coordinator cannot fence it (KAFKA-20090)"
-    TIMEOUT_SCAN_STOPPED = (
-        "its coordinator does not run the timeout scan: __transaction_state-{coordinator_partition} has no leader, or"
-        " one that is overloaded"
-    )
 
 
 class Likelihood(IntEnum):
@@ -129,22 +45,16 @@ class Likelihood(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Cause:
-    cause: str
-    likelihood: str
-    evidence: str
-
-
-@dataclass(frozen=True, slots=True)
 class CauseRule:
-    """A known cause. `{…}` in `shows` are fields of the case. `fixed_in`: first version of the brokers without the
-    fault."""
+    """A known cause. `{…}` in `shows` are fields of the case. `given`: what the worlds must say. `fixed_in`: first
+    version of the brokers without the fault."""
 
     cause: str
     likelihood: Likelihood
     shows: str
     applies: Callable[[Case], bool] = lambda case: True
     fixed_in: tuple[int, int] | None = None
+    given: Callable[[Answer], bool] = lambda answer: True
 
 
 def _has_marker(case: Case) -> bool:
@@ -246,12 +156,28 @@ _SHOWN_LOSSES: Final = (
         _dropped_without_leader,
     ),
 )
-_CLEANED: Final = CauseRule(
-    CauseName.MARKER_CLEANED,
-    _P,
-    "records are missing behind it, before offset {gap_offset}: the cleaner of another replica may have removed its"
-    " marker before this replica copied it",
-    lambda case: case.gap_offset is not None,
+_GAP_BEHIND: Final = "records are missing behind it, before offset {gap_offset}"
+_CLEANED: Final = (
+    CauseRule(
+        CauseName.MARKER_CLEANED,
+        _L,
+        _GAP_BEHIND + "; {transactional_id} was decided ({decision})",
+        lambda case: case.gap_offset is not None and _lacks_marker(case),
+    ),
+    CauseRule(
+        CauseName.MARKER_CLEANED,
+        _L,
+        _GAP_BEHIND + "; {unmarked}",
+        lambda case: case.gap_offset is not None and not _lacks_marker(case),
+        given=lambda answer: answer.unmarked is not None,
+    ),
+    CauseRule(
+        CauseName.MARKER_CLEANED,
+        _P,
+        _GAP_BEHIND + ": a marker may be among them",
+        lambda case: case.gap_offset is not None and not _lacks_marker(case),
+        given=lambda answer: answer.unmarked is None,
+    ),
 )
 _LOWERED: Final = CauseRule(CauseName.TRANSACTION_VERSION_LOWERED, _L, "{lowered_feature}", _has("lowered_feature"))
 _LOST_MARKER: Final = CauseRule(
@@ -259,12 +185,36 @@ _LOST_MARKER: Final = CauseRule(
     _L,
     "__transaction_state-{coordinator_partition} has the decision ({decision}) of {transactional_id}; no marker follows"
     " it here",
-    lambda case: _lacks_marker(case) and not any(rule.applies(case) for rule in _SHOWN_LOSSES),
+    lambda case: (
+        _lacks_marker(case) and case.gap_offset is None and not any(rule.applies(case) for rule in _SHOWN_LOSSES)
+    ),
 )
+
+
+def _not_added(likelihood: Likelihood, given: Callable[[Answer], bool]) -> CauseRule:
+    return CauseRule(
+        CauseName.PARTITION_NOT_ADDED,
+        likelihood,
+        "no current record of {transactional_id} lists {topic}-{partition}, and the partition has no marker of the"
+        " producer",
+        lambda case: not _has_marker(case) and not _lacks_marker(case),
+        given=given,
+    )
+
 
 _NO_LEADER: Final = CauseRule(CauseName.NO_LEADER, _PROVEN, "{leaderless}", is_leaderless)
 _NO_COORDINATOR: Final = CauseRule(
     CauseName.NO_COORDINATOR, _PROVEN, "{coordinator_leaderless}", is_coordinator_leaderless
+)
+#: Nothing is written there: no marker, no end of a transaction.
+_TOO_FEW: Final = CauseRule(
+    CauseName.TOO_FEW_IN_SYNC, _PROVEN, "{too_few_in_sync}", lambda case: case.place.too_few_in_sync is not None
+)
+_COORDINATOR_TOO_FEW: Final = CauseRule(
+    CauseName.COORDINATOR_TOO_FEW_IN_SYNC,
+    _PROVEN,
+    "{coordinator_too_few_in_sync}",
+    lambda case: case.coordinator.too_few_in_sync is not None,
 )
 _FENCED_COORDINATOR: Final = CauseRule(
     CauseName.COORDINATOR_FENCED,
@@ -286,7 +236,7 @@ CAUSES: Final[Mapping[Reason, tuple[CauseRule, ...]]] = {
         _LOWERED,
         _OFFSETS,
         _LATE_AT_MARKERS_EPOCH,
-        _CLEANED,
+        *_CLEANED,
         CauseRule(
             CauseName.ENDED_EARLY,
             _P,
@@ -302,14 +252,19 @@ CAUSES: Final[Mapping[Reason, tuple[CauseRule, ...]]] = {
         _OFFSETS,
         _LOST_MARKER,
         CauseRule(
-            CauseName.PARTITION_NOT_ADDED,
-            _L,
-            "no current record of {transactional_id} lists {topic}-{partition}, and the partition has no marker of the"
-            " producer",
-            lambda case: not _has_marker(case) and not _lacks_marker(case),
+            CauseName.COORDINATOR_LOST_RECORDS, _L, "{lost_decisions}", given=lambda answer: bool(answer.lost_decisions)
+        ),
+        _not_added(_L, lambda answer: answer.no_commit.holds and answer.unmarked is None),
+        _not_added(_P, lambda answer: not answer.no_commit.holds and answer.unmarked is None),
+        CauseRule(
+            CauseName.EPOCH_MADE_UP,
+            _P,
+            "epoch {producer_epoch} in the partition, and no record of {transactional_id} has it",
+            lambda case: is_ahead(case.span.producer_epoch, case.claim.highest_epoch),
+            fixed_in=(4, 0),
         ),
         _LATE_AT_MARKERS_EPOCH,
-        _CLEANED,
+        *_CLEANED,
         CauseRule(
             CauseName.PARTITION_NOT_ADDED_TO_NEWEST,
             _P,
@@ -324,7 +279,7 @@ CAUSES: Final[Mapping[Reason, tuple[CauseRule, ...]]] = {
             "producer {producer_id} is beyond every block of producer ids that the cluster handed out",
             lambda case: case.dossier.is_never_allocated,
         ),
-        _CLEANED,
+        *_CLEANED,
         CauseRule(
             CauseName.COORDINATOR_LOST_RECORDS,
             _P,
@@ -343,7 +298,7 @@ CAUSES: Final[Mapping[Reason, tuple[CauseRule, ...]]] = {
         *_SHOWN_LOSSES,
         _LOST_MARKER,
         CauseRule(CauseName.HUNG_UNTIL_EXPIRY, _L, "tombstone of " + _RECORD),
-        _CLEANED,
+        *_CLEANED,
         CauseRule(CauseName.LATE_PRODUCE, _P, _AFTER_MARKER, _is_same_epoch),
     ),
     Reason.PRODUCER_ID_ROTATED: (
@@ -355,7 +310,7 @@ CAUSES: Final[Mapping[Reason, tuple[CauseRule, ...]]] = {
             "{transactional_id} had producer {producer_id} before, not now",
             lambda case: not _lacks_marker(case),
         ),
-        _CLEANED,
+        *_CLEANED,
     ),
     Reason.EPOCH_AHEAD_OF_COORDINATOR: (
         _LOWERED,
@@ -380,16 +335,18 @@ CAUSES: Final[Mapping[Reason, tuple[CauseRule, ...]]] = {
             lambda case: is_ahead(case.span.coordinator_epoch, case.coordinator.newest_coordinator_epoch),
         ),
     ),
-    Reason.MARKER_PENDING: (_NO_LEADER, _NO_COORDINATOR, _FENCED_COORDINATOR),
+    Reason.MARKER_PENDING: (_NO_LEADER, _NO_COORDINATOR, _TOO_FEW, _COORDINATOR_TOO_FEW, _FENCED_COORDINATOR),
     Reason.MARKER_OVERDUE: (
         _NO_LEADER,
         _NO_COORDINATOR,
+        _TOO_FEW,
+        _COORDINATOR_TOO_FEW,
         _FENCED_COORDINATOR,
         CauseRule(
             CauseName.LEADER_UNREACHABLE,
             _P,
             "no marker since the decision at offset {record_offset}",
-            lambda case: not is_leaderless(case),
+            lambda case: not is_leaderless(case) and case.place.too_few_in_sync is None,
         ),
         CauseRule(
             CauseName.FORGOTTEN,
@@ -407,6 +364,7 @@ CAUSES: Final[Mapping[Reason, tuple[CauseRule, ...]]] = {
     Reason.TIMEOUT_NOT_PASSED: (_OLD_TIMESTAMPS,),
     Reason.OVERDUE: (
         _NO_COORDINATOR,
+        _COORDINATOR_TOO_FEW,
         _FENCED_COORDINATOR,
         _OLD_TIMESTAMPS,
         CauseRule(
@@ -415,14 +373,17 @@ CAUSES: Final[Mapping[Reason, tuple[CauseRule, ...]]] = {
             "epoch {coordinator_producer_epoch} at the coordinator",
             lambda case: (case.claim.producer_epoch or 0) > EXHAUSTED_EPOCH,
         ),
-        CauseRule(CauseName.TIMEOUT_SCAN_STOPPED, _P, _RECORD),
+        CauseRule(CauseName.TIMEOUT_SCAN_STOPPED, _P, _RECORD, lambda case: case.coordinator.too_few_in_sync is None),
     ),
 }
 
 
-def causes(reason: Reason, case: Case) -> tuple[Cause, ...]:
-    """The candidates whose signature matches, most likely first; empty if the transaction needs no explanation."""
-    decision = case.decision
+def causes(reason: Reason, case: Case, answer: Answer) -> tuple[Cause, ...]:
+    """The candidates whose signature matches, most likely first; empty if the transaction needs no explanation.
+
+    `answer`: of the worlds. None of them contradicts a candidate.
+    """
+    decision, unmarked = case.decision, answer.unmarked
     removed = f"offsets {case.truncated_from} to {case.truncated_until}"
     fields = {
         **fields_of(case),
@@ -431,12 +392,23 @@ def causes(reason: Reason, case: Case) -> tuple[Cause, ...]:
             "" if case.truncated_from is None else f"; another copy still has the {removed} that it removed"
         ),
         "decision": "not known" if decision is None else decision.of.outcome,
+        "too_few_in_sync": "" if case.place.too_few_in_sync is None else case.place.too_few_in_sync.says,
+        "coordinator_too_few_in_sync": (
+            "" if case.coordinator.too_few_in_sync is None else case.coordinator.too_few_in_sync.says
+        ),
+        "lost_decisions": answer.lost_decisions or "",
+        "unmarked": "" if unmarked is None else _decided_here(unmarked),
     }
     ranked = []
     for rule in CAUSES.get(reason, ()):
-        if rule.applies(case):
+        if rule.given(answer) and rule.applies(case):
             shows, likelihood = rule.shows.format(**fields), rule.likelihood
             if rule.fixed_in is not None and is_from(rule.fixed_in, case.kafka_version) is True:
                 likelihood, shows = Likelihood.UNLIKELY, f"{shows}; but the capture says Kafka {case.kafka_version}"
             ranked.append((likelihood, Cause(rule.cause.format(**fields), likelihood.name, shows)))
     return tuple(cause for _, cause in sorted(ranked, key=lambda pair: pair[0]))
+
+
+def _decided_here(decision: CoordinatorDecision) -> str:
+    place = f"offset {decision.last_record_offset} of {TRANSACTION_STATE_TOPIC}-{decision.coordinator_partition}"
+    return f"{place} decided {decision.outcome} for this partition, too"

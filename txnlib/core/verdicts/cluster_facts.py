@@ -32,6 +32,7 @@ from txnlib.core.kafka.marker_acceptance import V2_FROM
 from txnlib.core.rows import grouped
 from txnlib.core.verdicts.clocks import UNCOMPARED, Clocks, MeasuredClocks, clock_of, clocks_by_epoch
 from txnlib.core.verdicts.coordinators import CoordinatorLog, CoordinatorPartition, PartitionFacts, ReadBefore
+from txnlib.core.verdicts.in_sync import minimums, too_few_in_sync
 
 #: Newest elections of a partition, and newest records that fenced a broker or lowered a feature, to look at.
 MOST_EVENTS: Final = 100
@@ -190,7 +191,7 @@ def cluster_facts(
     """The facts that all dossiers of an audit share: `known` by its settings, and what the tables of the cluster
     show."""
     read = grouped(read_before, attrgetter("partition"))
-    partitions = _partitions(coverage, alarms, partition_assignments, broker_sessions)
+    partitions = _partitions(coverage, alarms, partition_assignments, broker_sessions, cluster_settings)
     logs = {each.partition: each for each in coordinators}
     return replace(
         known,
@@ -213,6 +214,7 @@ def _coordinator(of: PartitionFacts, log: CoordinatorLog, read: Iterable[ReadBef
         copies=of.copies,
         elections=of.elections,
         alarms=of.alarms,
+        too_few_in_sync=of.too_few_in_sync,
         partition=log.partition,
         newest_coordinator_epoch=log.newest_coordinator_epoch,
         last_offset=log.last_offset,
@@ -248,10 +250,15 @@ def _partitions(
     alarms: Iterable[PartitionAlarm],
     partition_assignments: Sequence[PartitionAssignment],
     broker_sessions: Sequence[BrokerSession] = (),
+    cluster_settings: Sequence[ClusterSetting] = (),
 ) -> dict[tuple[str, int], PartitionFacts]:
     living = [copy for copy in coverage if not copy.is_deleted]
     copies = grouped(living, lambda each: (each.topic, each.partition))
     elections = _elections(partition_assignments, _crashes(broker_sessions))
+    states, needed = (
+        grouped(partition_assignments, lambda each: (each.topic, each.partition)),
+        minimums(cluster_settings),
+    )
     names: dict[tuple[str | None, int | None], set[str]] = defaultdict(set)
     for alarm in alarms:
         names[alarm.topic, alarm.partition].add(alarm.name)
@@ -260,6 +267,7 @@ def _partitions(
             copies=tuple(copies.get(place, ())),
             elections=_newest(elections.get(place, ()), lambda election: election.may_lose or election.is_first),
             alarms=tuple(sorted(names.get(place, ()))),
+            too_few_in_sync=too_few_in_sync(sorted(states.get(place, ()), key=_since), needed),
         )
         for place in {**copies, **elections, **names}
     }

@@ -10,6 +10,7 @@ from txnlib.core.cluster_metadata import Election, elections_of
 from txnlib.core.copies import LOG_END, UNOPENED, CoverageRow, End, Role, highest, is_above
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, TRANSACTION_STATE_TOPIC
 from txnlib.core.verdicts.clocks import newest_leader_epoch
+from txnlib.core.verdicts.in_sync import TooFewInSync
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,6 +21,8 @@ class PartitionFacts:
     elections: tuple[Election, ...] = ()
     #: Names of findings of severity ERROR or CRITICAL about the partition.
     alarms: tuple[str, ...] = ()
+    #: Why no coordinator can write there; None: it can, or that is not known.
+    too_few_in_sync: TooFewInSync | None = None
 
     @cached_property
     def captured(self) -> list[CoverageRow]:

@@ -31,6 +31,7 @@ from txnlib.core.verdicts.dossier import Dossier, EarlierAudit
 from txnlib.core.verdicts.doubt import known_at_ms
 from txnlib.core.verdicts.earlier_audits import is_same_transaction
 from txnlib.core.verdicts.evidence_records import evidence_records
+from txnlib.core.verdicts.no_commit import Answer, answer_of
 from txnlib.core.verdicts.reason import Reason, Verdict
 from txnlib.core.verdicts.statements import Proof, Statement
 from txnlib.core.verdicts.verdict import Judgement, judge
@@ -104,14 +105,14 @@ REFUSALS_BY_REASON: Final[Mapping[Reason, str]] = {
 }
 
 
-def remedy(case: Case, judgement: Judgement, promised: EarlierAudit | None = None) -> Remedy:
+def remedy(case: Case, judgement: Judgement, answer: Answer, promised: EarlierAudit | None = None) -> Remedy:
     """The exact command and whether it is safe, if an abort by hand is right; else the reason why it is not.
 
     There is a command only where the proof holds, or where its age alone is missing; and for an ABORT that the
     partition refuses, because an abort by hand writes the same. `promised`: an earlier audit that called it safe, from
-    some instant on.
+    some instant on. `answer`: of the worlds.
     """
-    found = proofs(case, judgement)
+    found = proofs(case, judgement, answer)
     safe_from = safe_from_ms(case, judgement, found)
     unnamed = cannot_name(case.span.topic)
     refusal = REFUSALS[judgement.verdict]
@@ -120,7 +121,7 @@ def remedy(case: Case, judgement: Judgement, promised: EarlierAudit | None = Non
         is_agreed = judgement.reason is Reason.MARKER_REFUSED and state is TransactionState.PREPARE_ABORT
         if is_agreed and unnamed is None:
             return Remedy(False, _command(case), None, safe_from, found)
-        said = REFUSALS_BY_REASON.get(judgement.reason, refusal).format(
+        said = _needs_replicas(case, judgement) or REFUSALS_BY_REASON.get(judgement.reason, refusal).format(
             end_it=WAYS_TO_END[knows_force_terminate(case.kafka_version)]
         )
         return Remedy(False, None, _dated(said, safe_from), safe_from, found)
@@ -133,6 +134,17 @@ def remedy(case: Case, judgement: Judgement, promised: EarlierAudit | None = Non
     says = "; ".join(problems[statement] for statement in named)
     withdrawn = "" if promised is None or safe_from is not None else _withdrawn(promised)
     return Remedy(not problems, command, _dated(says, safe_from) + withdrawn if named else None, safe_from, found)
+
+
+def _needs_replicas(case: Case, judgement: Judgement) -> str | None:
+    """What helps where no coordinator can write the end of a transaction, because too few replicas are in sync."""
+    of_id, here = case.coordinator.too_few_in_sync, case.place.too_few_in_sync
+    if judgement.reason is Reason.OVERDUE and of_id is not None:
+        return f"its coordinator still expects it, and cannot write that it ends: {of_id.remedy}"
+    if judgement.verdict is Verdict.STUCK and judgement.reason is not Reason.MARKER_REFUSED:
+        refused = here or of_id
+        return None if refused is None else f"its coordinator decided, and cannot write the marker: {refused.remedy}"
+    return None
 
 
 def _dated(problem: str, safe_from: int | None) -> str:
@@ -176,10 +188,10 @@ def judge_dossier(dossier: Dossier, facts: ClusterFacts, patterns: Sequence[re.P
 
 def _judged(case: Case, patterns: Sequence[re.Pattern[str]]) -> Any:
     span, copy, claim, as_of = case.span, case.copy, case.claim, case.thresholds.as_of_ms
-    judgement = judge(case)
+    judgement, answer = judge(case), answer_of(case)
     earlier = [(each, is_same_transaction(each, copy, case.first_batch_crc)) for each in span.earlier]
     newest = max((each for each, is_same in earlier if is_same), key=lambda each: each.as_of_ms, default=None)
-    cure = remedy(case, judgement, newest if newest is not None and newest.is_promised else None)
+    cure = remedy(case, judgement, answer, newest if newest is not None and newest.is_promised else None)
     seen = {each.run_id: each.as_of_ms for each, is_same in earlier if is_same is not False}
     written = clock_ms(span.last_timestamp_ms)
     since = (judgement.proven_since_ms, clock_ms(case.first_timestamp_ms), written)
@@ -197,7 +209,7 @@ def _judged(case: Case, patterns: Sequence[re.Pattern[str]]) -> Any:
         duration_minutes=None if written is None else int((as_of - written) / MS_PER_MINUTE),
         coordinator_state=claim.state,
         transaction_start_ms=clock_ms(claim.start_ms),
-        causes=causes(judgement.reason, case),
+        causes=causes(judgement.reason, case, answer),
         evidence=evidence_records(case),
         blocked_offsets=max(copy.mark - max(span.start_offset, copy.log_start_offset or 0), 0),
         blocked_bytes=span.bytes_from_here if copy.has_read(span.start_offset) else None,

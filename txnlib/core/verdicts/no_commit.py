@@ -1,4 +1,5 @@
-"""The third statement of the proof: no COMMIT includes the open records. The question to each world, and its story.
+"""What the worlds of a case say: whether a COMMIT includes the open records (the third statement of the proof), which
+decision lacks its marker, and what its coordinator lost.
 
 Source: docs/rules/abort.md#no-commit.
 """
@@ -6,6 +7,7 @@ Source: docs/rules/abort.md#no-commit.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 
 from txnlib.core.display import instant
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC, is_ahead
@@ -26,12 +28,41 @@ from txnlib.core.verdicts.times import Times
 from txnlib.core.verdicts.world import MOST_CHOICES, NO_RECORD, Hidden, World, Worlds
 
 
-def no_commit_includes_it(case: Case) -> Proof:
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the worlds of a case say."""
+
+    #: The third statement of the proof.
+    no_commit: Proof
+    #: The newest decision that lists the partition and may include open records, though no marker here can be its own.
+    unmarked: CoordinatorDecision | None = None
+    #: What shows that its coordinator lost decisions; None if nothing does.
+    lost_decisions: str | None = None
+
+
+def answer_of(case: Case) -> Answer:
+    """Searches the worlds of a case."""
+    try:
+        scene = Worlds(case)
+    except TooManyWorlds:
+        return Answer(_too_many())
+    unmarked = (of for number, of in reversed([*enumerate(scene.decisions)]) if _is_unmarked(scene, number))
+    return Answer(_no_commit(scene), next(unmarked, None), scene.lost_decisions)
+
+
+def _is_unmarked(scene: Worlds, number: int) -> bool:
+    of = scene.decisions[number]
+    if not scene.lists_partition(of) or not _may_have_epoch(scene, of):
+        return False
+    is_here = any(scene.within(scene.times, number, at) is not None for at in range(len(scene.markers)))
+    return not is_here and scene.times.may_be_before(FIRST, complete(number))
+
+
+def _no_commit(scene: Worlds) -> Proof:
     """The third statement of the proof: some world exists, and in none of them does a COMMIT include open records and
     lack its marker. What it says is the world that was found, or what closes every other one."""
     seen, owned = 0, set[int]()
     try:
-        scene = Worlds(case)
         if scene.contradiction is not None:
             return _proof(False, f"no history agrees with the capture: {scene.contradiction}")
         for world in scene.worlds():
@@ -42,7 +73,7 @@ def no_commit_includes_it(case: Case) -> Proof:
                     False, _due(scene, found) if isinstance(found, int) else f"a COMMIT may include it: {found}"
                 )
     except TooManyWorlds:
-        return _proof(False, f"its history allows more than {MOST_CHOICES:,} readings, and not all were compared")
+        return _too_many()
     if not seen:
         return _proof(False, _unexplained(scene))
     return _proof(True, *_closed(scene, owned))
@@ -121,6 +152,10 @@ def _is_in_front(way: Hidden, number: int) -> bool:
 
 def _proof(holds: bool, says: str, witnesses: tuple[str, ...] = ()) -> Proof:
     return Proof(Statement.NO_COMMIT_INCLUDES_IT, holds, says, witnesses)
+
+
+def _too_many() -> Proof:
+    return _proof(False, f"its history allows more than {MOST_CHOICES:,} readings, and not all were compared")
 
 
 def _unexplained(scene: Worlds) -> str:
