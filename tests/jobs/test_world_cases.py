@@ -21,7 +21,7 @@ with tarfile.open(REPOSITORY / "tests" / "captures" / "world-cases.tar.xz") as a
         assert member is not None
         EXPECTED[case] = json.load(member)
 #: The answers of today that are not those expected.
-OPEN: Open = {"prep p03b-0/96103": ("HANGING", False)}
+OPEN: Open = {}
 
 
 @pytest.fixture(scope="session")

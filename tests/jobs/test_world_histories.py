@@ -35,7 +35,6 @@ OPEN: Open = {
     "commit_elsewhere_that_ends_nothing": ("UNKNOWN", False),
     "commit_elsewhere_before_a_restart": ("HANGING", False),
     "commit_elsewhere_that_ends_nothing_before_a_restart": ("HANGING", False),
-    "nobodys_behind_a_commit_of_nine_days_ago": ("HANGING", False),
     "commit_in_front_under_one_leader": ("UNKNOWN", False),
 }
 

@@ -225,8 +225,10 @@ def _coordinator(of: PartitionFacts, log: CoordinatorLog, read: Iterable[ReadBef
         highest_transaction_version=log.highest_transaction_version,
         newest_marker_epoch=log.newest_marker_epoch,
         lacked_epoch=log.lacked_epoch,
+        lacked_since_ms=log.lacked_since_ms,
         lost_commit=log.lost_commit,
         lost_commit_ms=log.lost_commit_ms,
+        lost_commit_since_ms=log.lost_commit_since_ms,
     )
 
 

@@ -59,9 +59,13 @@ class CoordinatorLog:
     newest_marker_epoch: int | None = None
     #: The newest of those that no record has, where no record is missing, of markers that no decision explains.
     lacked_epoch: int | None = None
+    #: The time of the last record in front of where those are missing: nothing before it is lost.
+    lacked_since_ms: int | None = None
     #: A COMMIT marker of such a producer that no decision of its log explains, by its place.
     lost_commit: str | None = None
     lost_commit_ms: int | None = None
+    #: The time of the newest record that is left of those in front of that decision.
+    lost_commit_since_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

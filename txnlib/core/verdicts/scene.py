@@ -6,6 +6,7 @@ when the first and the last open batch were; clocks are names there, too.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import count, pairwise
@@ -34,6 +35,7 @@ MOST_COMPARED: Final = 40
 FIRST, LAST, ASSIGNED, BORN = "first batch", "last batch", "producer id assigned", "coordinators' topic created"
 CONTROLLER: Final = "clock of the controller"
 _AUDITS: Final = "clock of the captures"
+_LOSER: Final = "clock of the coordinator that lost records"
 #: Whether nobody owns the producer id -> why its marker may be lost under transactions v2.
 _BEYOND: Final = {
     True: (
@@ -288,34 +290,50 @@ class Scene:
 
     @cached_property
     def lost_decisions(self) -> str | None:
-        """What shows that the coordinator decided something that its log does not have; None if nothing does."""
+        """What shows that the coordinator decided something that its log does not have; None if nothing does.
+
+        What was lost behind a record is of no producer id that is older than that record and that no coordinator knows:
+        the log would still have its assignment. So such an id had expired.
+        """
+        is_nobodys = self.case.claim.is_nobodys
+        found = (each for each in self._losses() if not is_nobodys or self._may_be_since(each.since_ms))
+        return next((each.why for each in found), None)
+
+    def _may_be_since(self, ms: int | None) -> bool:
+        """Whether all that is known of the producer id may be younger than a record of a coordinator, whose clock was
+        not compared."""
+        found, since = Times(self.times), f"record at {ms}"
+        apart = UNKNOWN_CLOCKS_DIFFER_MS
+        is_bound = all(found.differ(each, _LOSER, -apart, apart) for each in self.clocks)
+        if not is_bound or not found.shows(since, _LOSER, ms):
+            return True
+        known = [FIRST, *(marker(number) for number in range(len(self.markers)))]
+        return all(Times(found).precedes(since, each) for each in known)
+
+    def _losses(self) -> Iterator[Loss]:
+        """What shows that decisions are lost: of each log, and of the producer id."""
         case, claim = self.case, self.case.claim
         logs = case.facts.coordinators if claim.is_nobodys else [case.coordinator]
         newest = highest(each.newest_leader_epoch for each in logs)
         seen = [each.coordinator_epoch for each in self.markers]
         seen += [case.span.coordinator_epoch, *(each.newest_coordinator_epoch for each in case.siblings)]
         if any(is_ahead(each, newest) for each in seen):
-            return "a marker has a newer coordinator epoch than all of its records"
-        if any(is_ahead(each.newest_marker_epoch, each.newest_leader_epoch) for each in logs):
-            return "a marker of another id has a newer coordinator epoch than all of its records"
-        if lacked := highest(each.lacked_epoch for each in logs):
-            return f"a marker that no decision explains has coordinator epoch {lacked}, which its log lacks"
-        if lost := next((each.lost_commit for each in logs if _must_explain(each)), None):
-            return f"no decision explains the COMMIT marker at {lost}"
+            yield Loss("a marker has a newer coordinator epoch than all of its records")
+        for each in logs:
+            yield from _losses_of(each)
         if (step := next(filter(_follows_lost, case.odd_steps), None)) is not None:
-            return f"others must have been in front of offset {step.offset}, which no hole shows"
-        if lost := next((each.lost_committed for each in logs if each.lost_committed is not None), None):
-            return lost
+            yield Loss(f"others must have been in front of offset {step.offset}, which no hole shows")
         if case.is_made_again:
-            return "an earlier audit read another topic of its coordinator"
+            yield Loss("an earlier audit read another topic of its coordinator")
         if case.vanished:
-            return f"an earlier audit read a decision at offset {case.vanished[-1].last_record_offset}, which is gone"
+            offset = case.vanished[-1].last_record_offset
+            yield Loss(f"an earlier audit read a decision at offset {offset}, which is gone")
         known = claim.highest_epoch if claim.owner == Owner.CURRENT or case.shows_all_decisions else None
         if is_ahead(max(case.span.producer_epoch, case.dossier.newest_epoch or 0), known):
-            return "the partition has a newer producer epoch than all of its records"
+            yield Loss("the partition has a newer producer epoch than all of its records")
         if claim.is_nobodys and self._is_younger_than_expiration:
-            return "a COMMIT of it is younger than the expiration of transactional ids, and no coordinator knows its id"
-        return None
+            why = "a COMMIT of it is younger than the expiration of transactional ids"
+            yield Loss(f"{why}, and no coordinator knows its id")
 
     @property
     def _is_younger_than_expiration(self) -> bool:
@@ -384,6 +402,25 @@ def _follows_lost(step: OddStep) -> bool:
     # KAFKA-19367: an ABORT of 4.0.0 raises the epoch by two.
     most = 2 if (step.state or "").endswith("Abort") else 1
     return is_ahead(step.epoch, (step.epoch_before or 0) + most)
+
+
+class Loss(NamedTuple):
+    """What shows that decisions are lost. `since_ms`: the time of a record in front of them all; None: not known."""
+
+    why: str
+    since_ms: int | None = None
+
+
+def _losses_of(log: CoordinatorPartition) -> Iterator[Loss]:
+    if is_ahead(log.newest_marker_epoch, log.newest_leader_epoch):
+        yield Loss("a marker of another id has a newer coordinator epoch than all of its records", log.last_ms)
+    if log.lacked_epoch:
+        why = f"a marker that no decision explains has coordinator epoch {log.lacked_epoch}"
+        yield Loss(f"{why}, which its log lacks", log.lacked_since_ms)
+    if _must_explain(log):
+        yield Loss(f"no decision explains the COMMIT marker at {log.lost_commit}", log.lost_commit_since_ms)
+    if log.lost_committed is not None:
+        yield Loss(log.lost_committed)
 
 
 def _must_explain(log: CoordinatorPartition) -> bool:

@@ -139,6 +139,8 @@ def open_transactions(
 #: One row per coordinator partition with records. Columns: those of CoordinatorLog.
 #:
 #: A coordinator that sends markers again may fail before it writes a record: then a decision explains the marker.
+#: `lost_commit_since_ms`: where a decision is lost, so is all behind it. So what is left of leader epochs up to that of
+#: its marker was in front of it.
 _COORDINATOR_LOGS: Final = f"""
 WITH logs AS (
   SELECT coordinator_partition, max(coordinator_epoch) AS newest_coordinator_epoch, max(offset) AS last_offset,
@@ -148,10 +150,11 @@ WITH logs AS (
     max(client_transaction_version) AS highest_transaction_version
   FROM {{states}} GROUP BY coordinator_partition
 ), leaps AS (
-  SELECT coordinator_partition, epoch_before, coordinator_epoch AS epoch_behind
+  SELECT coordinator_partition, epoch_before, ms_before, coordinator_epoch AS epoch_behind
   FROM (
     SELECT coordinator_partition, coordinator_epoch, offset, hole_offset,
-      lag(coordinator_epoch) OVER (PARTITION BY coordinator_partition ORDER BY offset) AS epoch_before
+      lag(coordinator_epoch) OVER (PARTITION BY coordinator_partition ORDER BY offset) AS epoch_before,
+      lag({clock_ms("timestamp_ms")}) OVER (PARTITION BY coordinator_partition ORDER BY offset) AS ms_before
     FROM {{states}}
   )
   WHERE coordinator_epoch > epoch_before + 1 AND NOT (hole_offset <=> offset)
@@ -165,18 +168,19 @@ WITH logs AS (
   )
   JOIN owned USING (producer_id) GROUP BY coordinator_partition
 ), leapt AS (
-  SELECT coordinator_partition, producer_id, topic, partition, marker_offset, marker_coordinator_epoch
+  SELECT coordinator_partition, producer_id, topic, partition, marker_offset, marker_coordinator_epoch, ms_before
   FROM {{spans}} JOIN (SELECT * FROM leaps JOIN owned USING (coordinator_partition)) USING (producer_id)
   WHERE first_offset IS NOT NULL AND marker_coordinator_epoch > epoch_before
     AND marker_coordinator_epoch < epoch_behind
 ), lacked AS (
-  SELECT coordinator_partition, max(marker_coordinator_epoch) AS lacked_epoch
+  SELECT coordinator_partition, max(marker_coordinator_epoch) AS lacked_epoch,
+    min(ms_before) AS lacked_since_ms
   FROM leapt LEFT ANTI JOIN (SELECT producer_id, inline(markers) FROM {{transactions}})
     USING (producer_id, topic, partition, marker_offset)
   GROUP BY coordinator_partition
 ), committed AS (
   SELECT coordinator_partition, producer_id, topic, partition, marker_offset, marker_epoch,
-    {clock_ms("marker_ms")} AS at_ms, hole_offset IS NULL AS is_whole
+    marker_coordinator_epoch AS sent_epoch, {clock_ms("marker_ms")} AS at_ms, hole_offset IS NULL AS is_whole
   FROM {{spans}} JOIN owned USING (producer_id) JOIN logs USING (coordinator_partition)
   WHERE marker_type = 'COMMIT' AND first_offset IS NOT NULL
 ), decided AS (
@@ -189,12 +193,13 @@ WITH logs AS (
   FROM {{findings}} WHERE name = '{Finding.MARKER_WITHOUT_DECISION.name}'
 ), unexplained AS (
   SELECT coordinator_partition, min(at_ms) AS lost_commit_ms,
-    min_by(concat('offset ', marker_offset, ' of ', topic, '-', partition), at_ms) AS lost_commit
+    min_by(concat('offset ', marker_offset, ' of ', topic, '-', partition), at_ms) AS lost_commit,
+    if(count(sent_epoch) = count(*), min(sent_epoch), NULL) AS sent_epoch
   FROM (
-    SELECT coordinator_partition, topic, partition, marker_offset, at_ms
+    SELECT coordinator_partition, topic, partition, marker_offset, sent_epoch, at_ms
     FROM committed LEFT SEMI JOIN found USING (producer_id, topic, partition, marker_offset)
     UNION ALL
-    SELECT coordinator_partition, topic, partition, marker_offset, at_ms
+    SELECT coordinator_partition, topic, partition, marker_offset, sent_epoch, at_ms
     FROM (SELECT * FROM committed WHERE is_whole) AS committed
     LEFT ANTI JOIN decided ON decided.producer_id = committed.producer_id AND decided.topic = committed.topic
       AND decided.partition = committed.partition AND (decided.marker_offset = committed.marker_offset OR (
@@ -202,13 +207,20 @@ WITH logs AS (
         AND coalesce(at_ms >= since_ms, TRUE) AND coalesce(at_ms <= until_ms, TRUE)))
   )
   GROUP BY coordinator_partition
+), older AS (
+  SELECT coordinator_partition, max_by({clock_ms("timestamp_ms")}, offset) AS lost_commit_since_ms
+  FROM {{states}} JOIN unexplained USING (coordinator_partition)
+  WHERE coordinator_epoch <= sent_epoch
+  GROUP BY coordinator_partition
 )
 SELECT coordinator_partition AS partition, newest_coordinator_epoch, last_offset, last_ms, hole_offset, hole_ms,
-  hole_epoch, highest_transaction_version, newest_marker_epoch, lacked_epoch, lost_commit, lost_commit_ms
+  hole_epoch, highest_transaction_version, newest_marker_epoch, lacked_epoch, lacked_since_ms, lost_commit,
+  lost_commit_ms, lost_commit_since_ms
 FROM logs
 LEFT JOIN named USING (coordinator_partition)
 LEFT JOIN lacked USING (coordinator_partition)
 LEFT JOIN unexplained USING (coordinator_partition)
+LEFT JOIN older USING (coordinator_partition)
 """
 
 #: What earlier audits read of each coordinator partition, below its high watermark. Columns: those of ReadBefore.
