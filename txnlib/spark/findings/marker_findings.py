@@ -35,7 +35,7 @@ _SUSPECTS_OF_PARTITION: Final = 100
 def odd_markers(
     transactions: DataFrame, producer_spans: DataFrame, coordinator_states: DataFrame, coverage: DataFrame
 ) -> DataFrame:
-    """The markers of producers with transactions that are of no decision, with the decisions beside each."""
+    """The markers of producers with a transactional id that are of no decision, with the decisions beside each."""
     markers = markers_of(producer_spans)
     return select(_ODD, transactions=transactions, markers=markers, states=coordinator_states, coverage=coverage)
 
@@ -53,11 +53,14 @@ _DECISION: Final = {
     "coordinator_epoch": "decided_coordinator_epoch",
 }
 _DECIDED: Final = "if(decision IS NOT NULL, struct(decision, marker_offset IS NULL AS is_unmarked), NULL)"
+#: On a partition that no decision lists, compaction may have removed the only one.
+_SINCE_MS: Final = "if(is_listed, complete_since_ms, whole_since_ms)"
 _MARKER: Final = {
     **{name: f"written.{name}" for name in ("type", "epoch", "coordinator_epoch")},
     "ms": f"at_ms - {_OFFSET_MS}",
     "ends_data": "written.first_offset IS NOT NULL",
     "clocks_differ_ms": _DIFFER_MS,
+    "complete_since_ms": _SINCE_MS,
     **dict.fromkeys(("before", "after", "is_first"), "NULL"),
 }
 _ODD_MARKER: Final = {
@@ -85,8 +88,10 @@ WITH clocks AS (
   ) USING (topic, partition)
   GROUP BY coordinator_partition, topic, partition, leader_epoch
 ), history AS (
-  -- The instants between which no record of each coordinator partition is missing.
+  -- The instants between which no record of each coordinator partition is missing. `whole_since_ms`: of a log that
+  -- compaction has not touched, either.
   SELECT /*+ BROADCAST(logs) */ coordinator_partition, min({clock_ms("timestamp_ms")}) AS complete_since_ms,
+    if(min(offset) = 0 AND max(hole_offset) IS NULL, 0L, NULL) AS whole_since_ms,
     first(known_until_ms) AS known_until_ms,
     greatest(max(coordinator_epoch), max(leader_epoch), max(checkpoint_leader_epoch)) AS newest_coordinator_epoch
   FROM {{states}} JOIN (
@@ -106,22 +111,31 @@ WITH clocks AS (
     FROM {{transactions}}
   )
   WHERE coalesce(at_ms, start_ms) IS NOT NULL
+), owned AS (
+  SELECT producer_id, max(struct(transactional_id, coordinator_partition)) AS owner
+  FROM {{states}} WHERE producer_id IS NOT NULL GROUP BY producer_id
 ), odd AS (
   -- Missing records may have decided a marker that is older than all that is known.
+  -- On a partition that no decision lists, an ABORT may be one by hand.
   SELECT {_PRODUCER}, at_ms - {_OFFSET_MS} AS at_ms, {struct(OddMarker, _ODD_MARKER)} AS odd
   FROM (
-    SELECT {_PRODUCER}, owner, owner.coordinator_partition, owner.transactional_id, began_ms, ongoing, at_ms,
-      marker AS written, marker.offset AS marker_offset, coalesce(marker.leader_epoch, -1L) AS leader_epoch
-    FROM {{markers}} JOIN (
-      SELECT {_PRODUCER}, max(owner) AS owner, min(coalesce(start_ms, at_ms)) AS began_ms,
-        max(if(at_ms IS NULL, decision, NULL)) AS ongoing
-      FROM listed GROUP BY {_PRODUCER}
-    ) USING ({_PRODUCER})
+    SELECT {_PRODUCER}, owner, is_listed, owner.coordinator_partition, owner.transactional_id, began_ms, ongoing,
+      at_ms, marker AS written, marker.offset AS marker_offset, coalesce(marker.leader_epoch, -1L) AS leader_epoch
+    FROM (
+      SELECT {_PRODUCER}, coalesce(listed_owner, owner) AS owner, listed_owner IS NOT NULL AS is_listed, began_ms,
+        ongoing, at_ms, marker
+      FROM {{markers}} LEFT JOIN (
+        SELECT {_PRODUCER}, max(owner) AS listed_owner, min(coalesce(start_ms, at_ms)) AS began_ms,
+          max(if(at_ms IS NULL, decision, NULL)) AS ongoing
+        FROM listed GROUP BY {_PRODUCER}
+      ) USING ({_PRODUCER}) LEFT JOIN owned USING (producer_id)
+      WHERE listed_owner IS NOT NULL OR (owner IS NOT NULL AND marker.type = 'COMMIT')
+    )
   )
   LEFT ANTI JOIN listed USING ({_PRODUCER}, marker_offset)
   LEFT JOIN history USING (coordinator_partition)
   LEFT JOIN clocks USING (coordinator_partition, topic, partition, leader_epoch)
-  WHERE at_ms - {_OFFSET_MS} + {_DIFFER_MS} >= least(began_ms, complete_since_ms)
+  WHERE at_ms - {_OFFSET_MS} + {_DIFFER_MS} >= least(began_ms, {_SINCE_MS})
 ), timed AS (
   SELECT {_PRODUCER}, at_ms, decision, marker_offset, {_NONE_OF[OddMarker]} AS odd
   FROM listed LEFT SEMI JOIN odd USING ({_PRODUCER}) WHERE at_ms IS NOT NULL
