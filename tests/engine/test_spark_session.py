@@ -46,6 +46,14 @@ def test_a_copy_means_what_we_mean_and_has_all_else(theirs):
     assert own.conf.get("fs.azure.account.key") == "theirs", "by which it opens what they open"
 
 
+def test_what_is_as_we_need_it_is_not_set(spark):
+    """Spark would warn of `escapedStringLiterals`, which is old, at every step of an audit."""
+    known = all_settings(spark)
+    own = copy_of(spark)
+    assert all_settings(own).keys() - known.keys() <= {key for key in MEANING if spark.conf.get(key) != MEANING[key]}
+    assert "spark.sql.parser.escapedStringLiterals" not in all_settings(own)
+
+
 def test_frames_for_users_are_of_their_session_and_an_audit_is_beside_it(theirs):
     assert open_engine(is_shared=True).spark is theirs
     assert open_engine().spark is not theirs

@@ -90,7 +90,9 @@ def _copy(session: SparkSession) -> SparkSession | None:
 def prepare(own: SparkSession) -> None:
     """Sets what an audit needs in a session that is its own."""
     known = all_settings(own)
-    change(own, MEANING | dict.fromkeys(NEVER) | {key: value for key, value in UNLESS_SET.items() if key not in known})
+    # Spark warns at each use of a setting that is old and set, even to its default.
+    needed = {key: value for key, value in MEANING.items() if setting(own, key) != value}
+    change(own, needed | dict.fromkeys(NEVER) | {key: value for key, value in UNLESS_SET.items() if key not in known})
     if is_remote():
         _upload_code(own)
 
