@@ -107,6 +107,18 @@ def test_of_a_whole_capture_nothing_is_to_be_collected():
             ("COORDINATOR_AGAIN", STATE, 7, "1", 1),
             id="copied too early",
         ),
+        pytest.param(
+            copy(STATE, 7, "PARTIAL", tail="UNOPENED"),
+            {"undecided": [waits("COORDINATOR_LOG_DAMAGED", 7)]},
+            ("NOT_OPENED", STATE, 7, "1", 1),
+            id="a coordinator that may not be opened",
+        ),
+        pytest.param(
+            copy("pay", 1, "PARTIAL", tail="UNOPENED"),
+            {},
+            ("NOT_OPENED", "pay", 1, "1", 0),
+            id="a partition that may not be opened",
+        ),
         pytest.param(missing("pay", 1), {}, ("PARTITION_NAMED", "pay", 1, None, 0), id="a partition"),
         pytest.param(copy("pay", 1, "DAMAGED"), {}, ("COPY_NOT_WHOLE", "pay", 1, "1", 0), id="a damaged copy"),
         pytest.param(
@@ -206,9 +218,13 @@ def test_assumed_instants_are_told_before_what_to_copy(rows, is_assumed):
     assert ("--captured-at TIME" in text) is is_assumed
 
 
-def test_each_broker_has_one_command_and_groups_none():
+def test_each_broker_has_one_command_and_what_needs_no_copy_none():
     coverage = [*WHOLE, missing(STATE, 7, "2"), missing("a", 0, "3"), missing("b", 1, "3"), missing(STATE, 8, "3")]
-    lines = commands(to_collect([*coverage, missing("__consumer_offsets", 0, "9")], [], {}, set()))
+    no_copies = [
+        missing("__consumer_offsets", 0, "9"),
+        copy("c", 2, "PARTIAL", tail="UNOPENED", broker="9", leader="9"),
+    ]
+    lines = commands(to_collect([*coverage, *no_copies], [], {}, set()))
     assert lines == [
         "# on broker 2, whose coordinators are copied along",
         "scripts/capture.sh --output CAPTURE --log-dirs DIRS --step coordinators",

@@ -15,7 +15,7 @@ from txnlib.ask.grid import beside, command_lines
 from txnlib.ask.rows import Row, StoredRun, column_names
 from txnlib.ask.subject import GROUPS_TOPIC
 from txnlib.ask.words import INSTANTS_ASSUMED
-from txnlib.core.copies import CoverageRow
+from txnlib.core.copies import UNOPENED, CoverageRow
 from txnlib.core.display import BOOTSTRAP, counted, printable
 from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from txnlib.core.kafka.coordinator_partition import partition_for
@@ -28,6 +28,7 @@ Place = tuple[str, int]
 
 #: Need -> reason, most useful first if no transaction is undecided.
 NEEDS: Final[Mapping[str, str]] = {
+    "NOT_OPENED": "it is in the capture: let the audit open its files, and audit again",
     "COORDINATOR_MISSING": "no copy of it: an id whose records would stand there cannot be ruled out",
     "COORDINATOR_UNCLEAR": "no copy proves which ids it does not have",
     "COORDINATOR_AGAIN": "copied too early, or with records lost: copy it again, after the partitions",
@@ -146,6 +147,8 @@ def _need(place: Place, rows: Sequence[Row], waiting: int, listed: int, is_open:
         need, detail = "COPY_NOT_WHOLE", f": {judged['detail'] or judged['status'].lower()}"
     elif is_open and judged["is_leader"] is False:
         need = "NOT_THE_LEADERS"
+    if need in ("COORDINATOR_UNCLEAR", "COPY_NOT_WHOLE") and judged["tail"] == UNOPENED:
+        need, detail = "NOT_OPENED", f" ({judged['detail'] or judged['status'].lower()})"
     return need, NEEDS.get(need, "") + detail
 
 
@@ -231,7 +234,7 @@ def collect_plan_output(rows: Sequence[Row], *, is_instant_assumed: bool = False
 def commands(rows: Sequence[Row]) -> list[str]:
     """The command for each broker: one, because a capture of a broker always includes its coordinators."""
     lines = []
-    needed = [row for row in rows if row["need"] != "GROUPS"]
+    needed = [row for row in rows if row["need"] not in ("GROUPS", "NOT_OPENED")]
     for broker in sorted({row["broker"] for row in needed}, key=lambda each: (each is None, each)):
         own = [row for row in needed if row["broker"] == broker]
         where = (
