@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from txnlib.core.coverage.coverage import CaptureInstants
 from txnlib.core.kafka.broker_files import MetaProperties, read_meta_properties
 from txnlib.errors import UsageError
 from txnlib.readers.capture import FileKind, list_capture
@@ -94,7 +95,9 @@ def test_one_that_cannot_be_read_is_named(tmp_path: Path) -> None:
         ("01", 1, "raw:01"),
         ("1", 2, "raw:2/1"),
         ("prod/1", 2, "raw:2/prod/1"),
-        ("kafka-1", 2, "raw:kafka-1"),
+        ("kafka-1", 2, "raw:2/kafka-1"),
+        ("blue-1/kafka-logs", 2, "raw:2/blue-1/kafka-logs"),
+        ("kafka-1", None, "raw:kafka-1"),
         ("1", None, "raw:1"),
     ],
 )
@@ -107,9 +110,22 @@ def test_a_copy_is_of_the_broker_that_its_directory_names(
     (first / f"{0:020}.log").touch()
     capture = list_capture([str(tmp_path)])
     assert {file.source for file in capture.files} == {source, f"{source}/first"}
-    is_moved = source != f"raw:{folder}"
+    is_moved = source != f"raw:{folder}" and "kafka" not in folder  # a name is not the number of another
     assert len(capture.misnamed) == is_moved
     assert all(f"folder {folder}: " in says and f"of broker {broker_id}" in says for says in capture.misnamed)
+
+
+def test_notes_name_a_broker_by_its_number_or_by_its_folder(tmp_path: Path) -> None:
+    log_directory(tmp_path / "kafka-1", ONE, 2)
+    noted = {"kafka-1/orders-0": 5, "kafka-1/first/__transaction_state-0": 3, "2/orders-1": 7}
+    (tmp_path / "capture.json").write_text(json.dumps({"captured_at_ms": {"default": 9, **noted}}))
+    notes = list_capture([str(tmp_path)]).notes.captured_at_ms
+    instants = CaptureInstants(notes["default"], notes)
+    source = "raw:2/kafka-1"
+    assert instants.of_copy(source, "orders", 0) == 5
+    assert instants.of_copy(source, "orders", 1) == 7
+    assert instants.of_copy(source, "orders", 2) == 9
+    assert instants.of_copy(f"{source}/first", "__transaction_state", 0) == 3
 
 
 def test_an_identity_above_the_log_directories_renames_none_of_them(tmp_path: Path) -> None:

@@ -238,7 +238,7 @@ def list_capture(
             "Expected <topic>-<partition>/<20 digits>.log, or text printed by kafka-dump-log.sh or, of "
             f"{TRANSACTION_STATE_TOPIC}, by kafka-console-consumer.sh",
         )
-    merged, cluster_id = merge_notes(notes), identities.cluster_id()
+    merged, cluster_id = identities.renamed(merge_notes(notes)), identities.cluster_id()
     check_brokers(found.files, merged)
     listed_files = (replace(file, source=identities.source_of(file.source)) for file in found.files)
     return Capture(

@@ -9,6 +9,7 @@ from txnlib.core.coverage.captured_files import IN_THE_MAKING, broker_of, is_bro
 from txnlib.core.display import printable
 from txnlib.core.kafka.broker_files import read_meta_properties
 from txnlib.errors import UsageError
+from txnlib.readers.capture_notes import CaptureNotes
 from txnlib.readers.storage import files
 from txnlib.readers.storage.packed_text import READ_ERRORS
 
@@ -23,8 +24,8 @@ class Identities:
 
     #: Id of a cluster -> the first file that says it.
     _clusters: dict[str, str] = field(default_factory=dict)
-    #: Folder with the number of another broker -> the one that its `meta.properties` names, whose copies are there: its
-    #: disk moved, or somebody copied it there.
+    #: Folder that has not the number of its broker -> the one that its `meta.properties` names, whose copies are there.
+    #: It has a name, such as that of a host; or the number of another, whose disk moved, or somebody copied it there.
     _owners: dict[str, str] = field(default_factory=dict)
 
     def read(self, path: str, folder: str) -> str | None:
@@ -34,9 +35,9 @@ class Identities:
         except READ_ERRORS as error:
             return f"CANNOT_OPEN: {getattr(error, 'strerror', None) or error}"
         self.note(path, said.cluster_id)
-        named = broker_of(f"raw:{folder}") or ""
-        if said.broker_id is not None and is_broker_id(named) and int(named) != int(said.broker_id):
-            self._owners[folder] = said.broker_id
+        named, owner = _named(folder), said.broker_id
+        if named and owner is not None and not (is_broker_id(named) and int(named) == int(owner)):
+            self._owners[folder] = owner
         return None
 
     def note(self, path: str, cluster_id: str | None) -> None:
@@ -55,10 +56,30 @@ class Identities:
     def misnamed(self) -> tuple[str, ...]:
         """What is wrong with the names of folders, in words."""
         says = f"by its {META_PROPERTIES}, it is of broker"
-        return tuple(f"folder {name}: {says} {owner}" for name, owner in self._owners.items())
+        return tuple(
+            f"folder {name}: {says} {owner}" for name, owner in self._owners.items() if is_broker_id(_named(name))
+        )
+
+    def renamed(self, notes: CaptureNotes) -> CaptureNotes:
+        """The notes, which also name each broker by its number where they name it by its folder."""
+        owners: dict[str, set[str]] = {}
+        for folder, owner in self._owners.items():
+            owners.setdefault(_named(folder) or "", set()).add(owner)
+        numbers = {name: each.pop() for name, each in owners.items() if not is_broker_id(name) and len(each) == 1}
+        instants = dict(notes.captured_at_ms)
+        for noted, ms in notes.captured_at_ms.items():
+            named, slash, folder = noted.partition("/")
+            instants.setdefault(f"{numbers.get(named, named)}{slash}{folder}", ms)
+        changed: CaptureNotes = notes.model_copy(update={"captured_at_ms": instants})
+        return changed
 
     def source_of(self, source: str) -> str:
-        """The source of a copy, with the number of its broker in front if its folder has that of another."""
+        """The source of a copy, with the number of its broker in front if its folder has another, or a name."""
         how, _, folder = source.partition(":")
         owner = self._owners.get(folder.removesuffix(IN_THE_MAKING).removesuffix("/first"))
         return source if owner is None else f"{how}:{owner}/{folder}"
+
+
+def _named(folder: str) -> str | None:
+    """The broker by the name of a folder alone; None if it has no name."""
+    return broker_of(f"raw:{folder}")
