@@ -9,6 +9,7 @@ import pytest
 from tests.support.delta_tables import NOW, READ_BY_COMMANDS, at, write, write_run
 from txnlib.ask.delta_rows import open_run, open_tables
 from txnlib.ask.extents import Reach
+from txnlib.ask.reach_text import held
 from txnlib.ask.report import FindingPlaces, Report
 from txnlib.ask.report_rows import STEPS, report_of
 from txnlib.ask.report_text import render, terminal_report
@@ -22,7 +23,8 @@ WITH opened AS (
   SELECT *, CASE WHEN verdict = 'LATE' AND reason = 'TIMEOUT_NOT_PASSED' THEN 'LOOKS_LATE' ELSE verdict END AS name
   FROM latest_open_transactions
 ), holders AS (
-  SELECT opened.name, opened.producer_id, opened.blocks_since, held.lag_offsets
+  SELECT opened.name, opened.producer_id, opened.blocks_since, opened.ends_by, opened.is_two_phase_commit,
+    held.lag_offsets
   FROM latest_partitions AS held JOIN opened USING (topic, partition)
   WHERE opened.holds
 )
@@ -30,7 +32,10 @@ SELECT name, count(*) AS row_count, count(DISTINCT (producer_id, transactional_i
   (SELECT count(*) FROM holders WHERE holders.name = opened.name) AS held,
   (SELECT count(DISTINCT producer_id) FROM holders WHERE holders.name = opened.name) AS holding,
   (SELECT coalesce(sum(lag_offsets), 0) FROM holders WHERE holders.name = opened.name) AS held_offsets,
-  (SELECT min(blocks_since) FROM holders WHERE holders.name = opened.name) AS since
+  (SELECT min(blocks_since) FROM holders WHERE holders.name = opened.name) AS since,
+  (SELECT max(ends_by) FROM holders WHERE holders.name = opened.name) AS ends,
+  (SELECT count(DISTINCT producer_id) FROM holders
+   WHERE holders.name = opened.name AND is_two_phase_commit AND ends_by IS NULL) AS undecided
 FROM opened GROUP BY name
 """
 #: partition, producer, start, verdict, reason, application, since, step; the first of each partition holds it.
@@ -43,7 +48,12 @@ OPENED = [
     (3, 5, 40, "HANGING", "WRITTEN_AFTER_MARKER", "shop", 400, 1),
     (4, 5, 50, "LATE", "TIMEOUT_NOT_PASSED", "shop", 300, 7),
     (5, 6, 60, "OPEN", "EXPECTED", "shop", 200, None),
+    (6, 7, 70, "OPEN", "TWO_PHASE_COMMIT", "flink", 150, None),
+    (7, 8, 80, "OPEN", "EXPECTED", "bank", 100, None),
 ]
+#: Producer -> ms from the instant of the audit to the end by its coordinator.
+ENDS = {3: -60_000, 4: 30_000, 5: 40_500, 6: 5_000, 8: 9_000}
+NOT_OF_STEPS = ("holds", "ends_by", "is_two_phase_commit")
 ACTIONS = {"OVERDUE": "END_AT_COORDINATOR", "TIMEOUT_NOT_PASSED": "CHECK_TIMESTAMPS"}
 
 
@@ -57,11 +67,14 @@ def root(tmp_path):
         row = {"topic": "t", "partition": partition, "producer_id": producer, "start_offset": start, "verdict": verdict}
         row |= {"transactional_id": f"id-{producer}", "reason": reason}
         row |= {"holds": partition not in partitions, "blocked_offsets": 9 + partition}
+        row["is_two_phase_commit"] = reason == "TWO_PHASE_COMMIT"
+        is_ended = verdict != "HANGING" and producer in ENDS
+        row["ends_by"] = at(NOW + ENDS[producer]) if is_ended else None
         rows.append(
             row | {"application": application, "blocks_since": at(NOW - age), "runs_seen": 1, "safe_to_abort": False}
         )
         if number is not None:
-            step = {name: row[name] for name in row if name != "holds"} | {"number": number}
+            step = {name: row[name] for name in row if name not in NOT_OF_STEPS} | {"number": number}
             steps.append(step | {"action": ACTIONS.get(reason, "ABORT_LATER"), "is_holder": row["holds"]})
         held = {
             "blocking_producer_id": producer,
@@ -88,7 +101,8 @@ def test_every_number_of_a_verdict_is_what_sql_says(root):
         extent = told[name]
         said = [extent.rows, extent.transactions, extent.held, extent.holding, extent.held_offsets]
         assert said == [row["row_count"], row["transactions"], row["held"], row["holding"], row["held_offsets"]], name
-        assert name == "OPEN" or extent.since_ms == ms(row["since"]), name
+        assert extent.since_ms == ms(row["since"]), name
+        assert (extent.ends_ms, extent.undecided) == (ms(row["ends"]), row["undecided"]), name
         assert sum(number for _, number in extent.applications) == extent.transactions, name
 
 
@@ -104,14 +118,50 @@ def test_it_says_who_blocks_what_who_waits_and_when_something_is_safe(root):
         ),
         (
             "2 LOOKS_LATE, their clients' timestamps are old, but their coordinators still wait: 2 hold 2 partitions"
-            " (t-4 from offset 50, t-2 from offset 30), the longest for 0 s by its client's clock; 24 offsets wait"
+            " (t-4 from offset 50, t-2 from offset 30), the longest for 0 s by its client's clock; 24 offsets wait, the"
+            " last until 2024-03-11 01:20:41Z"
         ),
-        "1 OPEN, in time",
+        (
+            "3 OPEN, in time: 3 hold 3 partitions, the longest for 0 s by its client's clock; 45 offsets wait, the last"
+            " until 2024-03-11 01:20:09Z; 1 two-phase commit of flink until its owner decides"
+        ),
         (
             "first: no abort is safe yet: t-3 from offset 40 will be from 2024-03-11 01:21:31Z on, if an audit then"
             " still proves the rest"
         ),
     ]
+
+
+def test_a_calm_report_says_what_is_held_and_until_when(root):
+    tables = open_tables(str(root))
+    report = report_of(open_run(tables))
+    calm = replace(report, counts={"transactions": {"OPEN": 3}})
+    assert calm.calm.endswith(
+        ": 3 hold 3 partitions, the longest for 0 s by its client's clock; 45 offsets wait, the last until"
+        " 2024-03-11 01:20:09Z; 1 two-phase commit of flink until its owner decides."
+    )
+
+
+@pytest.mark.parametrize(
+    ("reach", "said"),
+    [
+        (Reach(1, 1, 1, held=1, holding=1, held_offsets=1, ends_ms=NOW + 1), "1 offset waits until 2024-"),
+        (Reach(2, 2, 2, held=2, holding=2, held_offsets=9, ends_ms=NOW + 1), "9 offsets wait, the last until 2024-"),
+        (Reach(2, 2, 2, held=2, holding=2, held_offsets=9, ends_ms=NOW - 1), "; 9 offsets wait"),
+        (
+            Reach(2, 2, 2, held=2, holding=2, held_offsets=9, ends_ms=NOW + 1, undecided=1),
+            "9 offsets wait until 2024-03-11 01:20:01Z; 1 until its owner decides",
+        ),
+        (
+            Reach(3, 3, 3, held=3, holding=3, undecided=3, owners=("a", "b", "c")),
+            "; 3 two-phase commits of a, b and 1 more until their owners decide",
+        ),
+    ],
+)
+def test_until_when_is_the_end_of_what_a_coordinator_ends(reach, said):
+    told = held(reach, NOW)
+    assert said in told
+    assert "until" in said or "until" not in told
 
 
 def test_what_waits_behind_another_frees_nobody_and_who_ends_that_is_said(tmp_path):
@@ -147,7 +197,7 @@ def test_offsets_that_an_old_checkpoint_hides_are_a_lower_bound(root, end, least
 def test_entries_are_in_the_order_of_the_plan_holders_first_each_with_what_is_behind_it(root):
     report = report_of(open_run(open_tables(str(root))))
     numbers = {section: [row["number"] for row in rows] for section, rows in report.transactions.items()}
-    assert numbers == {"HANGING": [1, 2, 4, 5], "LATE": [3], "LOOKS_LATE": [6, 7], "OPEN": [None]}
+    assert numbers == {"HANGING": [1, 2, 4, 5], "LATE": [3], "LOOKS_LATE": [6, 7], "OPEN": [None] * 3}
     text = render(report, 10_000)
     assert "behind   producer 2 from offset 15 on, which holds the partition once this one is ended" in text
     assert "t-1 offset 25   producer 1 epoch None   id-1 of shop   waits behind producer 3: PRODUCER_ID_ROTATED" in text

@@ -50,7 +50,9 @@ def test_nothing_alarms_when_nothing_is_wrong():
     html = render_page(page(held("OPEN", is_two_phase_commit=True), stories={}))
     answer = by_id(html, "answer")
     assert answer.get("class") == "answer calm"
-    assert words(answer).startswith("Nothing hangs, nothing is late, nothing is stuck. 1 open transaction in time.")
+    assert words(answer).startswith(
+        "Nothing hangs, nothing is late, nothing is stuck. 1 open transaction in time: holds payments-0 from offset 24"
+    )
     assert "Read 12 of 14 partitions, 5 of 5 coordinator partitions" in words(answer)
 
 

@@ -3,8 +3,8 @@
 `main` runs a command of `txn-audit`, `commands` lists them. Each question has a function `answer`, or one for each
 command:
 
-* `report`: the report as data; `report_rows` and `extents` read it, `entries` and `report_text` tell it, in `words`
-  that other answers share
+* `report`: the report as data; `report_rows` and `extents` read it, `entries`, `reach_text` and `report_text` tell it,
+  in `words` that other answers share
 * `story`: what logs show in order of time, of a partition or an id; `explain`: of one open transaction; `transaction`:
   of one transaction on all partitions; `events` and `partition_events` put events in their order, `story_text` and
   `picture` show stories

@@ -20,6 +20,8 @@ NAMED_PLACES: Final = 2
 _TRANSACTION: Final = "concat(\"producer_id\", ':', coalesce(\"transactional_id\", ''))"
 _IS_SAFE_LATER: Final = 'NOT coalesce("safe_to_abort", FALSE) AND "safe_from" IS NOT NULL'
 _IS_HOLDER: Final = '"holds" AND "blocked_offsets" > 0'
+#: A two-phase commit: its owner ends it, its coordinator never does.
+_IS_UNENDING: Final = 'coalesce("is_two_phase_commit", FALSE) AND "ends_by" IS NULL'
 _EXTENT: Final[Mapping[str, str]] = {
     "rows": "count(*)",
     "transactions": f"count(DISTINCT {_TRANSACTION})",
@@ -32,6 +34,8 @@ _EXTENT: Final[Mapping[str, str]] = {
     "safe": f'count(DISTINCT CASE WHEN "safe_to_abort" THEN {_TRANSACTION} END)',
     "safe_rows": 'count(CASE WHEN "safe_to_abort" THEN 1 END)',
     "safe_later": f"count(DISTINCT CASE WHEN {_IS_SAFE_LATER} THEN {_TRANSACTION} END)",
+    "ends_ms": f'max(CASE WHEN {_IS_HOLDER} THEN "ends_by" END)',
+    "undecided": f"count(DISTINCT CASE WHEN {_IS_HOLDER} AND {_IS_UNENDING} THEN {_TRANSACTION} END)",
     "safe_from_ms": f'max(CASE WHEN {_IS_SAFE_LATER} THEN "safe_from" END)',
 }
 
@@ -58,6 +62,11 @@ class Reach:
     #: Since when one of these partitions has been held longest, and whether brokers' clocks prove it.
     since_ms: int | None = None
     is_since_proven: bool = False
+    #: By when coordinators end the last holder that they end, or should have; the number of holders of two-phase
+    #: commits, which they never end; and the applications of these.
+    ends_ms: int | None = None
+    undecided: int = 0
+    owners: tuple[str, ...] = ()
     #: Transactions that may be aborted now on some partition, and their rows; transactions that become safe if they
     #: stay open; and when the last of these does.
     safe: int = 0
@@ -76,7 +85,8 @@ def extents(run: StoredRun) -> dict[str, Reach]:
     for row in _groups(run):
         extent = found.setdefault(row["name"], {"reasons": (), "applications": ()})
         if row["is_of_all"]:
-            extent |= {name: row[name] for name in _EXTENT} | {"safe_from_ms": ms(row["safe_from_ms"])}
+            extent |= {name: row[name] for name in _EXTENT}
+            extent |= {name: ms(row[name]) for name in ("safe_from_ms", "ends_ms")}
         elif row["place"] <= MOST_GROUPS:
             several = "reasons" if row["is_of_reason"] else "applications"
             extent[several] += ((row["reason"] if row["is_of_reason"] else row["application"], row["transactions"]),)
@@ -84,7 +94,8 @@ def extents(run: StoredRun) -> dict[str, Reach]:
         timed = [row for row in held if row["blocks_since"] is not None]
         oldest = min(timed, key=lambda row: row["blocks_since"], default=dict.fromkeys(_HOLDER))
         found[name] |= {
-            "places": tuple(held[:NAMED_PLACES]),
+            "places": () if name == "OPEN" else tuple(held[:NAMED_PLACES]),
+            "owners": tuple(dict.fromkeys(row["application"] for row in held if _is_unending(row))),
             "is_at_least": any(row["is_at_least"] for row in held),
             "since_ms": ms(oldest["blocks_since"]),
             "is_since_proven": oldest["broker_clock_age_ms"] is not None,
@@ -113,20 +124,25 @@ def _groups(run: StoredRun) -> list[Row]:
 
 
 _HOLDER: Final = (
-    *("topic", "partition", "start_offset", "verdict", "reason"),
+    *("topic", "partition", "start_offset", "verdict", "reason", "application", "is_two_phase_commit", "ends_by"),
     *("blocks_since", "broker_clock_age_ms", "blocked_offsets"),
 )
+_MOST_OFFSETS: Final = '"blocked_offsets" DESC, "topic", "partition"'
 _LAG: Final = ("topic", "partition", "end_offset", "high_watermark")
 
 
 def _holders(run: StoredRun) -> list[Row]:
-    """The transactions that hold a partition and are not in time, those with most offsets first."""
-    is_holder: list[Filter] = [("holds", "=", True), ("blocked_offsets", ">", 0), ("verdict", "<>", "OPEN")]
-    order = '"blocked_offsets" DESC, "topic", "partition"'
+    """The transactions that hold a partition: those in time last, those with most offsets first."""
+    is_holder: list[Filter] = [("holds", "=", True), ("blocked_offsets", ">", 0)]
+    order = f"CASE WHEN \"verdict\" = 'OPEN' THEN 1 ELSE 0 END, {_MOST_OFFSETS}"
     rows = run.rows("open_transactions", _HOLDER, is_holder, order=order, limit=MOST_HELD)
     lags = run.rows("partitions", _LAG, [("lag_offsets", ">", 0)], limit=MOST_HELD) if rows else []
     short = {(lag["topic"], lag["partition"]) for lag in lags if is_short(lag)}
     return [row | {"is_at_least": (row["topic"], row["partition"]) in short} for row in rows]
+
+
+def _is_unending(row: Row) -> bool:
+    return row["application"] is not None and bool(row["is_two_phase_commit"]) and row["ends_by"] is None
 
 
 def is_short(partition: Row) -> bool:

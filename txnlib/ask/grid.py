@@ -50,6 +50,9 @@ _LEAST: Final = {"evidence": 48, "written by": 12, "state after": 10}
 _NAMES: Final = ("topic", "partition", "group_id", "transactional_id", "start_offset", "verdict")
 #: Instants that name the end of a wait: rounded up, as in all sentences about them.
 _ENDS: Final = ("ends_by", "safe_from", "not_before")
+#: A date and a time, which stay together. What joins them is in no printable text.
+_INSTANT: Final = re.compile(r"\b(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d)")
+_NO_BREAK: Final = "\u00a0"
 #: Spaces between two columns.
 GAP: Final = 2
 
@@ -161,10 +164,12 @@ def fold(text: str, width: int) -> str:
 
 
 def folded(line: str, width: int, indent: int | None = None) -> list[str]:
-    """A line wrapped between words; what follows its first part is indented: as it is and by two spaces more, or by
-    `indent`."""
+    """A line wrapped between words, but not within an instant; what follows its first part is indented: as it is and by
+    two spaces more, or by `indent`."""
     spaces = len(line) - len(line.lstrip()) + 2 if indent is None else indent
-    return wrap(line, width, subsequent_indent=" " * spaces, break_on_hyphens=False, break_long_words=False) or [""]
+    joined = _INSTANT.sub(rf"\1{_NO_BREAK}\2", line)
+    lines = wrap(joined, width, subsequent_indent=" " * spaces, break_on_hyphens=False, break_long_words=False)
+    return [each.replace(_NO_BREAK, " ") for each in lines] or [""]
 
 
 def beside(label: str, text: object, width: int, room: int) -> list[str]:

@@ -11,9 +11,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from txnlib.ask.extents import Reach
+from txnlib.ask.reach_text import held
 from txnlib.ask.rows import Row, transactions_of
 from txnlib.ask.verdict_names import LOOKS_LATE, PREPARED
-from txnlib.ask.words import INSTANTS_ASSUMED, clock, ends_text, where
+from txnlib.ask.words import INSTANTS_ASSUMED, ends_text, where
 from txnlib.core.copies import LeaderBasis
 from txnlib.core.coverage.unread import UnreadFiles
 from txnlib.core.display import counted, duration, elapsed, printable, size, utc_time
@@ -231,7 +232,9 @@ class Report:
             return "No transaction is open in that." if self.not_read else "No transaction is open."
         oldest = self.oldest_open_ms
         age = "" if oldest is None else f", the oldest for {elapsed(self.as_of_ms - oldest)}"
-        return f"{'1 open transaction' if opened == 1 else f'{opened} open transactions, all'} in time{age}."
+        said = f"{'1 open transaction' if opened == 1 else f'{opened} open transactions, all'} in time{age}"
+        reach = self.extents.get("OPEN")
+        return f"{said}: {held(reach, self.as_of_ms)}." if reach is not None and reach.held else f"{said}."
 
     @property
     def level(self) -> str:
@@ -400,29 +403,9 @@ def _counted(name: str, number: int, report: Report) -> Counted:
     """How many partitions they hold, for how long and by which clock, how many offsets wait, and how many only wait
     themselves."""
     reach = report.extents.get(name)
-    held = "" if reach is None or name == "OPEN" else f": {_held(reach, report.as_of_ms)}"
+    said = "" if reach is None else f": {held(reach, report.as_of_ms)}"
     known = 0 if report.known is None else len({key[2] for key in report.known.of_name(name)})
-    return Counted(name, number, f"{meaning(name, number)}{held}{f' ({known} acknowledged)' if known else ''}")
-
-
-def _held(extent: Reach, as_of_ms: int) -> str:
-    if not extent.held:
-        return "it waits behind another" if extent.transactions == 1 else "all wait behind others"
-    places = ", ".join(f"{where(row)} from offset {row['start_offset']}" for row in extent.places)
-    verb = "holds" if extent.transactions == 1 else f"{extent.holding} hold{'s' if extent.holding == 1 else ''}"
-    if extent.held == 1:
-        said = f"{verb} {places or '1 partition'}"
-    else:
-        more = extent.held - len(extent.places)
-        others = f" and {more} more" if places and more else ""
-        said = f"{verb} {extent.held} partitions{f' ({places}{others})' if places else ''}"
-    if extent.since_ms is not None:
-        longest = "" if extent.held == 1 else ", the longest"
-        said += f"{longest} for {elapsed(as_of_ms - extent.since_ms)} by {clock(is_brokers=extent.is_since_proven)}"
-    least = "at least " if extent.is_at_least else ""
-    said += f"; {least}{counted(extent.held_offsets, 'offset')} wait{'s' if extent.held_offsets == 1 else ''}"
-    waiting = extent.transactions - extent.holding
-    return f"{said}; {waiting} wait{'s' if waiting == 1 else ''} behind others" if waiting > 0 else said
+    return Counted(name, number, f"{meaning(name, number)}{said}{f' ({known} acknowledged)' if known else ''}")
 
 
 def _place_of_finding(row: Row) -> str:

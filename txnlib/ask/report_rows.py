@@ -54,6 +54,7 @@ MOST_BLOCKING: Final = (
     'coalesce("holds", FALSE) DESC, "blocked_offsets" DESC NULLS LAST, "topic", "partition", "producer_id",'
     ' "start_offset"'
 )
+_BY_PLACE: Final = '"topic", "partition", "start_offset"'
 LONGEST_LAG: Final = '"lag_ms" DESC NULLS LAST, "lag_offsets" DESC, "topic", "partition"'
 _OPEN: Final = shown("report")
 _PLAN: Final = shown("report: plan")
@@ -94,8 +95,7 @@ def report_of(
         },
     }
     earlier = _earlier(run)
-    by_place = '"topic", "partition", "start_offset"'
-    ended = run.rows("ended_transactions", (*KEY, "verdict", "reason", "says"), order=by_place, limit=shown)
+    ended = run.rows("ended_transactions", (*KEY, "verdict", "reason", "says"), order=_BY_PLACE, limit=shown)
     oldest = run.one("open_transactions", {"began": 'min(coalesce("transaction_start", "blocks_since"))'})["began"]
     return Report(
         cluster=run.cluster,
@@ -159,7 +159,8 @@ def _withdrawn(run: StoredRun, earlier: Row, most: int) -> list[str]:
     if not promised:
         return []
     then = {key_of(row): row for row in promised}
-    rows = run.rows("open_transactions", columns, among(promised, "topic", "partition", "producer_id"))
+    here = among(promised, "topic", "partition", "producer_id")
+    rows = run.rows("open_transactions", columns, here, order=_BY_PLACE)
     said = []
     for row in rows:
         promise = then.get(key_of(row))

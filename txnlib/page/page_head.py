@@ -80,7 +80,7 @@ def navigation(page: Page) -> list[tuple[str, str, int | str]]:
     known = len(report.known.transactions) if report.known else 0
     entries: list[tuple[str, str, int | str, bool]] = [
         ("new", "New", sum(new_since(page).values()), len(page.runs) > 1),
-        *((name.lower(), name, transactions(name, page), True) for name in report.sections),
+        *((name.lower(), _label(name), transactions(name, page), True) for name in report.sections),
         ("split", "Split", len(report.split), bool(report.split)),
         ("plan", "Action plan", sum(report.actions.values()), bool(page.plan)),
         ("transactions", "All open", all_open(page), bool(page.opened)),
@@ -92,6 +92,11 @@ def navigation(page: Page) -> list[tuple[str, str, int | str]]:
         ("history", "History", len(page.runs), True),
     ]
     return [(anchor, label, count) for anchor, label, count, is_there in entries if is_there]
+
+
+def _label(section: str) -> str:
+    """What a section lists: of those in time, only holders, while the answer counts all."""
+    return "OPEN, holding" if section == "OPEN" else section
 
 
 @dataclass(frozen=True, slots=True)
