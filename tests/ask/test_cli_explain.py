@@ -420,3 +420,31 @@ def test_of_a_topic_every_held_partition_has_a_line_and_the_first_its_story(tabl
     told = json.loads(txn_audit(tables, "explain", "payments", "--format", "json")[1])
     assert [(row["partition"], row["ends_by"]) for row in told["held"]] == [(0, None), (1, "2024-03-11T01:20:09.000Z")]
     assert told["verdict"]["start_offset"] == 45
+
+
+def test_of_a_topic_what_needs_somebody_comes_first(tables):
+    """Not what is held longest: that may end by itself."""
+    holder = {**PAY, "blocking_producer_id": 7, "lag_offsets": 5, "last_stable_offset": 27}
+    write(tables, "partitions", holder, {**holder, "partition": 1})
+    older = verdict(40, partition=1, holds=True, blocks_since=at(NOW - 90), verdict="OPEN")
+    write(tables, "open_transactions", verdict(45, holds=True, blocks_since=at(NOW - 5)), older)
+    _, out, _ = txn_audit(tables, "explain", "payments")
+    assert [line.split(",")[0] for line in out.splitlines()[:2]] == [
+        "payments-0 from offset 45: HANGING",
+        "payments-1 from offset 40: OPEN",
+    ]
+
+
+def test_of_a_topic_what_needs_somebody_comes_before_what_it_waits_behind(tables):
+    holder = {**PAY, "blocking_producer_id": 7, "lag_offsets": 5, "last_stable_offset": 27}
+    write(tables, "partitions", holder)
+    in_time = verdict(40, holds=True, blocks_since=at(NOW - 90), verdict="OPEN")
+    waits = [verdict(offset, holds=False, blocks_since=at(NOW - 5)) for offset in (45, 50)]
+    write(tables, "open_transactions", in_time, *waits, verdict(60, holds=False, verdict="OPEN"))
+    _, out, _ = txn_audit(tables, "explain", "payments")
+    assert [line.split(",")[0] for line in out.split("\n\n")[0].splitlines()] == [
+        "payments-0 from offset 45: HANGING",
+        "payments-0 from offset 50: HANGING",
+        "payments-0 from offset 40: OPEN",
+    ]
+    assert "THE FIRST OF THESE\n\npayments-0 from offset 45" in out

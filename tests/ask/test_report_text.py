@@ -196,6 +196,39 @@ def test_the_hint_names_a_transaction_that_holds_a_partition():
     assert "explain orders 3 41" in alone.splitlines()[-1], "none holds one"
 
 
+@pytest.mark.parametrize(
+    ("actions", "topic", "said"),
+    [
+        ({"ABORT": 1}, None, "to do the abort, with checks: txn-audit abort-plan --format sh --tables /out"),
+        (
+            {"ABORT": 8, "ABORT_AS_DECIDED": 1, "WAIT": 3},
+            None,
+            "to do all 9 aborts, with checks: txn-audit abort-plan --f",
+        ),
+        ({"ABORT": 2}, "orders", "to do all 2 aborts, with checks: txn-audit abort-plan --topic orders --format sh"),
+        ({"ABORT_LATER": 2}, None, "for details: txn-audit explain orders 3 41 --tables /out"),
+    ],
+)
+def test_the_last_line_is_what_to_do_next(actions, topic, said):
+    summary = Report("c", AS_OF, "given", "/out", topic=topic, actions=actions, transactions={"HANGING": [ROW]})
+    assert render(summary).splitlines()[-1].startswith(said)
+
+
+def test_a_report_about_a_topic_leads_to_more_of_that_topic():
+    rows = [ROW | {"partition": number, "producer_id": number} for number in range(9)]
+    summary = Report("c", AS_OF, "given", "/out", topic="orders", transactions={"HANGING": rows})
+    assert "  txn-audit open --verdict HANGING --topic orders --tables /out" in render(summary).splitlines()
+
+
+def test_an_instant_is_not_broken_between_two_lines():
+    assert not re.search(r"\d{4}-\d\d-\d\d\n", "".join(render(_timed(width), width) for width in range(60, 133)))
+
+
+def _timed(width: int) -> Report:
+    said = {"explanation": " ".join(["x" * (width % 7 + 1), *["until 2026-11-21T07:46:12Z it is so,"] * 9])}
+    return Report("c", AS_OF, "given", "/out", transactions={"HANGING": [ROW | said]})
+
+
 def test_a_line_says_whether_a_transaction_holds_its_partition_or_waits():
     waits = ROW | {
         "holds": False,
@@ -213,7 +246,7 @@ def test_a_line_says_whether_a_transaction_holds_its_partition_or_waits():
 def test_a_report_is_as_wide_as_the_terminal_but_for_what_is_copied(width):
     fields = {"abort_command": abort("x" * 200, 3, 41), "safe_to_abort": True}
     text = render(Report("c", AS_OF, "given", "/out", transactions={"HANGING": [ROW | fields]}), width)
-    kept = ("  do ", "           abort ", "  before ", "  after ", "for details: ")
+    kept = ("  do ", "           abort ", "  before ", "  after ", "for details: ", "to do ")
     assert [found for found in text.splitlines() if len(found) > width and not found.startswith(kept)] == []
     assert f"  do       {fields['abort_command']}\n" in text.replace(f"\\\n{'':11}", ""), "a command stays in one piece"
 

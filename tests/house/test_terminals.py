@@ -54,7 +54,7 @@ LISTED = [
 ]
 #: What is copied stays in one piece, however wide: commands of ours, requests and records.
 COPIED = re.compile(
-    r"txn-audit (collect-plan|explain|open|transaction) |^ +(\| )?(baseO|o)ffset: |scripts/|  request  "
+    r"txn-audit (abort-plan|collect-plan|explain|open|transaction) |^ +(\| )?(baseO|o)ffset: |scripts/|  request  "
 )
 #: The words of what only a terminal says: that columns are left out, and that a command goes on in the next line.
 LEFT_OUT = {"\\"} | {word for number in range(1, 12) for word in re.split(r"[\s,]+", left_out(number))}

@@ -129,7 +129,9 @@ READ_BY_COMMANDS = (
 
 def called_plainly(report: str) -> str:
     """The report as if `txn-audit` were on the PATH."""
-    return re.sub(r"^(  |for details: )\S*txn-audit ", r"\1txn-audit ", report, flags=re.MULTILINE)
+    return re.sub(
+        r"^(  |for details: |to do .*, with checks: )\S*txn-audit ", r"\1txn-audit ", report, flags=re.MULTILINE
+    )
 
 
 def txn_audit(root: Path | str, *argv: object) -> tuple[int, str, str]:

@@ -18,7 +18,7 @@ from txnlib.ask.report_rows import complete
 from txnlib.ask.rows import Filter, Row, StoredRun, column_names, ms
 from txnlib.ask.story import Story, leader_changes, matched
 from txnlib.ask.subject import check_captured, equal, holders_of, is_captured, open_place
-from txnlib.ask.verdict_names import name_of, named
+from txnlib.ask.verdict_names import URGENCY, name_of, named
 from txnlib.ask.words import where
 from txnlib.core.batch_runs import single_batches
 from txnlib.core.display import counted
@@ -109,8 +109,8 @@ def explain(run: StoredRun, topic: str, partition: int, start_offset: int) -> Ex
 
 
 def answer(run: StoredRun, options: Namespace) -> CommandOutput:
-    """The story of one open transaction from both logs; of a topic, what holds each partition, and the story of what
-    holds one longest. Raises UsageError if no transaction is open there."""
+    """The story of one open transaction from both logs; of a topic, what holds each partition, and the story of the
+    most urgent. Raises UsageError if no transaction is open there."""
     topic = " ".join(options.where)
     if is_captured(run, topic) and not run.number("open_transactions", "count(*)", equal(transactional_id=topic)):
         return of_topic(run, topic)
@@ -118,20 +118,20 @@ def answer(run: StoredRun, options: Namespace) -> CommandOutput:
 
 
 def of_topic(run: StoredRun, topic: str) -> CommandOutput:
-    """A line for each partition of a topic that an open transaction holds, those that wait longest first, then the
-    story of the first. If none holds a partition, of what else is open there."""
-    order = '"blocks_since" NULLS LAST, "partition"'
-    rows: list[Row] = []
-    for holds in (True, None):
-        where_open = equal(topic=topic, holds=holds)
-        rows = rows or run.rows("open_transactions", shown("report"), where_open, order=order, limit=OTHERS)
+    """A line for each partition of a topic that an open transaction holds, and for what waits and is more urgent than
+    all of these: the most urgent first, of these those that wait longest. Then the story of the first.
+
+    If none holds a partition, of what else is open there.
+    """
+    rows = sorted(_urgent(run, topic), key=_by_urgency)[:OTHERS]
     if not rows:
         raise UsageError(
             f"nothing is open on {topic}{_unseen(run, topic)}",
             hint=f"{own_command(run.tables.root, 'open')} lists what is",
         )
     complete(run, rows)
-    story = explain(run, topic, rows[0]["partition"], rows[0]["start_offset"]).output()
+    first = rows[0]["partition"], rows[0]["start_offset"]
+    story = explain(run, topic, *first).output()
     told = [
         f"{where(row)} from offset {row['start_offset']}: {name_of(row)}, {does([row], run.as_of_ms)}" for row in rows
     ]
@@ -146,6 +146,27 @@ def of_topic(run: StoredRun, topic: str) -> CommandOutput:
         head=f"{head}{story.head}",
         whole=lambda: {"held": held, **(story.whole() if story.whole else {})},  # type: ignore[dict-item]
     )
+
+
+def _urgent(run: StoredRun, topic: str) -> list[Row]:
+    """What holds a partition of a topic, and what is more urgent than all of that; else all that is open there."""
+    order = '"blocks_since" NULLS LAST, "partition", "start_offset"'
+    opened: list[Row] = []
+    for holds in (True, False):
+        rows = run.rows(
+            "open_transactions", shown("report"), equal(topic=topic, holds=holds), order=order, limit=OTHERS
+        )
+        least = min(map(_urgency, opened), default=len(URGENCY))
+        opened += [row for row in rows if holds or _urgency(row) < least]
+    return opened or run.rows("open_transactions", shown("report"), equal(topic=topic), order=order, limit=OTHERS)
+
+
+def _urgency(row: Row) -> int:
+    return URGENCY.index(name_of(row))
+
+
+def _by_urgency(row: Row) -> tuple[int, bool]:
+    return _urgency(row), row["holds"] is False
 
 
 def _unseen(run: StoredRun, topic: str) -> str:

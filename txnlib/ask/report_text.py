@@ -17,12 +17,15 @@ from txnlib.ask.rows import Row
 from txnlib.ask.verdict_names import LOOKS_LATE, PREPARED
 from txnlib.ask.words import where
 from txnlib.core.display import BOOTSTRAP, counted, not_before, printable, size, utc_time
-from txnlib.core.kafka_commands import refusal
+from txnlib.core.kafka_commands import option, refusal
 
 #: A line; or a line to wrap, with the indentation of its continuation.
 Line = str | tuple[str, int]
 #: How a line points to the command that shows more, which stands whole at the end of the report.
 _POINTER: Final = re.compile(r"[( ](open --verdict \w+|diff|coverage|collect-plan)\)")
+#: Commands with `--topic`; and actions of the plan that its script carries out.
+_OF_TOPIC: Final = ("open", "abort-plan")
+_BY_SCRIPT: Final = ("ABORT", "ABORT_AS_DECIDED")
 SHOWN_ENDED: Final = 5
 #: Reasons, and applications, to name where a section has more transactions than fit.
 SHOWN_IN_ALL: Final = 5
@@ -222,7 +225,7 @@ def _not_read(report: Report) -> list[str]:
 
 def _further(lines: Sequence[Line], report: Report, called: str) -> list[Line]:
     """Commands to be pasted: for details of the first transaction that holds a partition, and those to which lines
-    point.
+    point; and last, what carries out the aborts of the plan.
 
     `txn-audit` cannot read the tables of a catalog.
     """
@@ -234,11 +237,24 @@ def _further(lines: Sequence[Line], report: Report, called: str) -> list[Line]:
     if first is not None and refusal(first["topic"]) is None:
         asked.append(("explain", [first["topic"], str(first["partition"]), str(first["start_offset"])]))
     said = " ".join(line if isinstance(line, str) else line[0] for line in lines)
-    asked += [(command, []) for command in dict.fromkeys(_POINTER.findall(said))]
+    asked += [(f"{command}{_only(command, report)}", []) for command in dict.fromkeys(_POINTER.findall(said))]
     commands = [own_command(report.output, command, places, called=called) for command, places in asked]
-    if len(commands) == 1:
-        return [f"for details: {commands[0]}"]
-    return ["for details:", *(f"  {command}" for command in commands)] if commands else []
+    told: list[Line] = []
+    if commands:
+        is_one = len(commands) == 1
+        told = [f"for details: {commands[0]}"] if is_one else ["for details:", *(f"  {each}" for each in commands)]
+    aborts = sum(report.actions.get(action, 0) for action in _BY_SCRIPT)
+    if aborts:
+        script = own_command(report.output, f"abort-plan{_only('abort-plan', report)} --format sh", called=called)
+        told.append(f"to do {'the abort' if aborts == 1 else f'all {aborts} aborts'}, with checks: {script}")
+    return told
+
+
+def _only(command: str, report: Report) -> str:
+    """The option by which a command keeps to the topic of the report."""
+    if report.topic is None or command.split()[0] not in _OF_TOPIC or refusal(report.topic) is not None:
+        return ""
+    return f" {option('--topic', report.topic)}"
 
 
 # ---- On a terminal: fitted to its width, with coloured verdicts. Piped, it is plain text
