@@ -105,8 +105,8 @@ FIELDS = (
 )
 FOUND = (
     "as_of as_of_basis newest_capture newest_capture_age_seconds tables answer verdicts transactions_by_verdict"
-    " held_partitions_by_verdict withdrawn transactions transactions_left_out ended acknowledged lag brokers coverage"
-    " findings named_findings"
+    " held_partitions_by_verdict stuck_ids withdrawn transactions transactions_left_out ended acknowledged lag brokers"
+    " coverage findings named_findings"
 )
 
 

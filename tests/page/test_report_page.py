@@ -17,6 +17,7 @@ from tests.support.pages import AS_OF, full_page, held, page, tainted, transacti
 from txnlib.ask.extents import Reach
 from txnlib.ask.report import MEANINGS
 from txnlib.ask.report_text import render
+from txnlib.ask.stuck_ids import StuckId
 from txnlib.ask.verdict_names import PREPARED
 from txnlib.core.verdicts.abort_plan import Action
 from txnlib.page.page_head import TO_DO, navigation
@@ -62,6 +63,25 @@ def test_what_was_not_read_is_named():
         summary = replace(whole.report, missing_partitions=tuple(("payments", number) for number in range(lost)))
         answer = words(by_id(render_page(replace(whole, report=summary)), "answer"))
         assert f"not read, because no copy was captured: {said}" in answer
+
+
+def test_an_id_that_is_stuck_alone_alarms_and_has_a_section():
+    quiet = page(held("OPEN"), stories={})
+    stuck = StuckId("pay-gw-1", 3, 7001, 6, "PrepareCommit", AS_OF - 7_200_000, "pay-gw")
+    html = render_page(replace(quiet, report=replace(quiet.report, stuck_ids=[stuck])))
+    assert by_id(html, "answer").get("class") == "answer alarm"
+    assert "nothing is stuck" not in words(by_id(html, "answer"))
+    said = words(by_id(html, "stuck_id"))
+    assert re.search("pay-gw-1 ?7001 ?PrepareCommit for 2 h", said)
+    assert "kafka-leader-election.sh" in said
+
+
+def test_what_the_sections_count_is_said_where_the_answer_counts_all():
+    both = page(transaction(), stories={})
+    opened = {**both.report.transactions, "OPEN": [transaction(verdict="OPEN", start_offset=40)]}
+    html = render_page(replace(both, report=replace(both.report, transactions=opened)))
+    assert [words(each) for each in by_id(html, "open").iter("h2")] == ["OPEN in time, and holding a partition 1 #"]
+    assert "OPEN, holding 1" in words(found(html, "nav"))
 
 
 def test_an_audit_of_nothing_is_a_page():

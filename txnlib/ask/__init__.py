@@ -4,10 +4,10 @@
 command:
 
 * `report`: the report as data; `report_rows` and `extents` read it, `entries`, `reach_text` and `report_text` tell it,
-  in `words` that other answers share
+  in `words` that other answers share; `stuck_ids` are stuck without holding a partition
 * `story`: what logs show in order of time, of a partition or an id; `explain`: of one open transaction; `transaction`:
-  of one transaction on all partitions; `events` and `partition_events` put events in their order, `story_text` and
-  `picture` show stories
+  of one transaction on all partitions; `events` and `partition_events` put events in their order, `story_text`,
+  `transaction_text` and `picture` show stories
 * `abort_plan`, `collect_plan`: what to do, and what else to copy
 * `overviews`, `runs`, `diff`, `sql`, `acknowledgements`: tables in fewer columns, runs, any query, what is known
 * `kafka_transactions` with `kafka_table`: the commands of Kafka's tool

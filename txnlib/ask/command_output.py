@@ -26,7 +26,7 @@ class CommandOutput:
     #: KAFKA or SCRIPT -> the output in this form; only for commands that offer it.
     others: Mapping[str, Callable[[], str]] = field(default_factory=dict)
     #: For people: text before and after the table; a function gets the width to wrap to.
-    head: str = ""
+    head: str | Callable[[int], str] = ""
     tail: str | Callable[[int], str] = ""
     #: For people: the output if it is not a table. The argument is whether stdout is a terminal.
     page: Callable[[bool], str] | None = None
@@ -64,5 +64,8 @@ class CommandOutput:
         room = text_width(width)
         none = f"{self.empty}\n"
         body += "" if rows else none if width is None else fold(none, room)
-        head = self.head if width is None else fold(self.head, room)
+        if isinstance(self.head, str):
+            head = self.head if width is None else fold(self.head, room)
+        else:
+            head = self.head(room)
         return f"{head}{body}{self.tail if isinstance(self.tail, str) else self.tail(room)}"

@@ -17,7 +17,9 @@ from txnlib.ask.picture import image
 from txnlib.ask.report_rows import complete
 from txnlib.ask.rows import Filter, Row, StoredRun, column_names, ms
 from txnlib.ask.story import Story, leader_changes, matched
-from txnlib.ask.subject import check_captured, equal, holders_of, is_captured, open_place
+from txnlib.ask.stuck_ids import stuck_ids
+from txnlib.ask.subject import check_captured, equal, holders_of, is_captured, open_place, readings
+from txnlib.ask.transaction import whole_transaction
 from txnlib.ask.verdict_names import URGENCY, name_of, named
 from txnlib.ask.words import where
 from txnlib.core.batch_runs import single_batches
@@ -114,7 +116,20 @@ def answer(run: StoredRun, options: Namespace) -> CommandOutput:
     topic = " ".join(options.where)
     if is_captured(run, topic) and not run.number("open_transactions", "count(*)", equal(transactional_id=topic)):
         return of_topic(run, topic)
-    return explain(run, *open_place(run, options.where)).output()
+    return _stuck(run, options.where) or explain(run, *open_place(run, options.where)).output()
+
+
+def _stuck(run: StoredRun, words: Sequence[str]) -> CommandOutput | None:
+    """The newest transaction of an id that is stuck without anything open; None if words name no such id."""
+    named = [each for each in readings(words) if "topic" not in each]
+    ids = [each["transactional_id"] for each in named if "transactional_id" in each]
+    producers = [each["producer_id"] for each in named if "producer_id" in each]
+    stuck = next(
+        (each for each in stuck_ids(run) if each.transactional_id in ids or each.producer_id in producers), None
+    )
+    if stuck is None or run.number("open_transactions", "count(*)", equal(transactional_id=stuck.transactional_id)):
+        return None
+    return whole_transaction(run, stuck.transactional_id).output()
 
 
 def of_topic(run: StoredRun, topic: str) -> CommandOutput:

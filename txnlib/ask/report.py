@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from txnlib.ask.extents import Reach
 from txnlib.ask.reach_text import held
 from txnlib.ask.rows import Row, transactions_of
+from txnlib.ask.stuck_ids import STUCK_ID, StuckId
 from txnlib.ask.verdict_names import LOOKS_LATE, PREPARED
 from txnlib.ask.words import INSTANTS_ASSUMED, ends_text, where
 from txnlib.core.copies import LeaderBasis
@@ -121,6 +122,8 @@ class Report:
     #: Verdict, LOOKS_LATE or PREPARED -> rows of open_transactions with their step, those that hold a partition first.
     #: Without those that are acknowledged. Of those in time, only holders.
     transactions: Mapping[str, Sequence[Row]] = field(default_factory=dict)
+    #: Transactional ids that are stuck without holding a partition and not acknowledged, those that wait longest first.
+    stuck_ids: Sequence[StuckId] = ()
     #: Action of the plan -> number of its steps; and what its first step says.
     actions: Mapping[str, int] = field(default_factory=dict)
     first: str = ""
@@ -184,11 +187,22 @@ class Report:
         verdicts = transactions_of(self.counts)
         return [name for name in MEANINGS if verdicts.get(name, 0) and name != "OPEN"]
 
+    @property
+    def is_calm(self) -> bool:
+        """Whether all that is open is in time, and no id is stuck."""
+        return not self.alarming and not self.stuck_ids
+
     @cached_property
     def counted(self) -> list[Counted]:
         """The worst verdict first; none if all is calm."""
-        verdicts = transactions_of(self.counts)
-        return [_counted(name, verdicts[name], self) for name in MEANINGS if self.alarming and verdicts.get(name, 0)]
+        verdicts = {} if self.is_calm else transactions_of(self.counts)
+        stuck = [_counted_ids(self)] if self.stuck_ids else []
+        urgent, others = ([name for name in MEANINGS if (name in _ALARMS) is is_urgent] for is_urgent in (True, False))
+        return [
+            *(_counted(name, verdicts[name], self) for name in urgent if verdicts.get(name, 0)),
+            *stuck,
+            *(_counted(name, verdicts[name], self) for name in others if verdicts.get(name, 0)),
+        ]
 
     @property
     def headline(self) -> str:
@@ -225,7 +239,7 @@ class Report:
     @property
     def calm(self) -> str:
         """What is open if nothing is wrong; empty if something is."""
-        if self.alarming:
+        if not self.is_calm:
             return ""
         opened = transactions_of(self.counts).get("OPEN", 0)
         if not opened:
@@ -239,7 +253,7 @@ class Report:
     @property
     def level(self) -> str:
         """alarm, warning or calm."""
-        if self._critical or any(name in _ALARMS for name in self.alarming):
+        if self._critical or self.stuck_ids or any(name in _ALARMS for name in self.alarming):
             return "alarm"
         is_in_doubt = any(name in _DOUBTS for name in self.alarming)
         return "warning" if self._unread or self.not_read or is_in_doubt else "calm"
@@ -262,7 +276,7 @@ class Report:
         """Findings that cannot wait, that promises do not hold, and that no coordinator was read."""
         promises = counted(len(self.withdrawn), "promise") + " of a safe abort"
         since = f"withdrawn since the audit as of {utc_time(self.earlier_ms)}: {promises}, see below"
-        not_read = [f"not read: {'; '.join(self.not_read)}"] if self.alarming and self.not_read else []
+        not_read = [f"not read: {'; '.join(self.not_read)}"] if self.not_read and not self.is_calm else []
         return [*self._critical, *([since] if self.withdrawn else []), *self._unread, *not_read]
 
     @property
@@ -373,7 +387,7 @@ class Report:
     @property
     def sections(self) -> list[str]:
         """What has transactions to show, the most urgent first; those in time only where something is wrong."""
-        is_calm = not self.alarming and self.topic is None
+        is_calm = self.is_calm and self.topic is None
         return [name for name in MEANINGS if self.transactions.get(name) and not (is_calm and name == "OPEN")]
 
     def number_of_rows(self, section: str) -> int:
@@ -408,7 +422,19 @@ def _counted(name: str, number: int, report: Report) -> Counted:
     return Counted(name, number, f"{meaning(name, number)}{said}{f' ({known} acknowledged)' if known else ''}")
 
 
+def _counted_ids(report: Report) -> Counted:
+    """Which ids are stuck without holding a partition, and for how long."""
+    first, number = report.stuck_ids[0], len(report.stuck_ids)
+    named = f"{printable(first.transactional_id)} has been in {first.for_how_long(report.as_of_ms)}"
+    if number == 1:
+        return Counted(STUCK_ID, 1, f"an id holds no partition, and can begin no transaction: {named}")
+    more = f", the longest: {named}"
+    return Counted(STUCK_ID, number, f"ids hold no partition, and can begin no transaction{more}")
+
+
 def _place_of_finding(row: Row) -> str:
+    own = "" if row["transactional_id"] is None else printable(row["transactional_id"])
     if row["topic"] is None:
-        return "" if row["transactional_id"] is None else printable(row["transactional_id"])
-    return where(row) + ("" if row["offset"] is None else f" offset {row['offset']}")
+        return own
+    place = where(row) + ("" if row["offset"] is None else f" offset {row['offset']}")
+    return f"{own} in {place}" if own and row["topic"] == TRANSACTION_STATE_TOPIC else place

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from txnlib.ask.extents import Reach, extents, is_short
 from txnlib.ask.report import MEANINGS, SHOWN_PLACES, FindingPlaces, Report
 from txnlib.ask.rows import AUDIT_RUNS, KEY, Filter, Row, StoredRun, among, key_of, ms
+from txnlib.ask.stuck_ids import StuckId, stuck_ids
 from txnlib.ask.transaction import broken_transactions
 from txnlib.ask.verdict_names import PREPARED, counted_as, name_of, named
 from txnlib.ask.words import ahead, where, which_ends
@@ -78,6 +79,7 @@ def report_of(
     finding.
     """
     reach, found = extents(run), finding_places(run, shown_places)
+    stuck = stuck_ids(run, [] if known is None else [entry.filters for entry, _ in known.findings])
     covered = _coverage(run, shown_copies) | _unread(run, shown_copies)
     severities = {name: sum(each.count for each in found if each.severity == name) for name in Severity.__members__}
     counts = {
@@ -87,6 +89,7 @@ def report_of(
         "holding": {name: extent.held for name, extent in reach.items()},
         "findings": {name: count for name, count in severities.items() if count},
         "in_doubt": _in_doubt(run),
+        "ids": {"STUCK": len(stuck)} if stuck else {},
         "coverage": covered.pop("statuses"),
         "unread": {"FILES": covered["unreadable_files"], "PARTITIONS": covered["partitions_in_part"]},
         "rows": {
@@ -112,7 +115,8 @@ def report_of(
         actions={
             key[0]: count for key, count in run.grouped("abort_plan", ("action",), "count(*)", of_plan(run)).items()
         },
-        first=_first(run, known),
+        stuck_ids=stuck,
+        first=_first(run, known) or _first_id(stuck),
         known=known,
         extents=reach,
         earlier_ms=None if earlier is None else ms(earlier["as_of"]),
@@ -200,6 +204,17 @@ def _first(run: StoredRun, known: Acknowledged | None) -> str:
     complete(run, [step])
     ends = which_ends(step["holder_ends_by"], run.as_of_ms)
     return f"{said}; that frees nobody yet: it waits behind {ahead(step)}{ends}"
+
+
+def _first_id(stuck: Sequence[StuckId]) -> str:
+    """What to do about the id that has been stuck longest; empty if none is."""
+    if not stuck:
+        return ""
+    first = stuck[0]
+    coordinator = f"__transaction_state-{first.coordinator_partition}"
+    return (
+        f"{printable(first.transactional_id)}: get its coordinator {coordinator} going, which sends its markers again"
+    )
 
 
 def _steps(run: StoredRun, columns: Sequence[str], where: Sequence[Filter] = (), *, order: str, most: int) -> list[Row]:

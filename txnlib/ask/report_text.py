@@ -14,6 +14,7 @@ from txnlib.ask.own_command import PROGRAM, own_command, program
 from txnlib.ask.report import CALM, CALM_IN_PART, IN_ONE_CARD, Report, cards
 from txnlib.ask.report_rows import SHOWN_COPIES
 from txnlib.ask.rows import Row
+from txnlib.ask.stuck_ids import STUCK_ID
 from txnlib.ask.verdict_names import LOOKS_LATE, PREPARED
 from txnlib.ask.words import where
 from txnlib.core.display import BOOTSTRAP, counted, not_before, printable, size, utc_time
@@ -22,7 +23,7 @@ from txnlib.core.kafka_commands import option, refusal
 #: A line; or a line to wrap, with the indentation of its continuation.
 Line = str | tuple[str, int]
 #: How a line points to the command that shows more, which stands whole at the end of the report.
-_POINTER: Final = re.compile(r"[( ](open --verdict \w+|diff|coverage|collect-plan)\)")
+_POINTER: Final = re.compile(r"[( ](open --verdict \w+|findings --name \w+|diff|coverage|collect-plan)\)")
 #: Commands with `--topic`; and actions of the plan that its script carries out.
 _OF_TOPIC: Final = ("open", "abort-plan")
 _BY_SCRIPT: Final = ("ABORT", "ABORT_AS_DECIDED")
@@ -49,6 +50,7 @@ def render(report: Report, width: int = WIDTH, called: str = PROGRAM) -> str:
     lines += [(f"  {report.read}", 7), *((f"  {said}", 4) for said in report.unseen)]
     for section in report.sections:
         lines += _section(section, report)
+    lines += _stuck_ids(report)
     for title, told, indent in (
         ("SPLIT OR HALF-MARKED", broken_lines(report.split), INDENT),
         ("WITHDRAWN SINCE THE AUDIT BEFORE", _first_of(report.withdrawn, SHOWN_ENDED), 4),
@@ -106,6 +108,22 @@ def _section(section: str, report: Report) -> list[Line]:
         name = "OPEN" if section == PREPARED else section
         lines.append(f"  and {_more(section, hidden, shown, reach)} (open --verdict {name})")
     return lines
+
+
+def _stuck_ids(report: Report) -> list[Line]:
+    """The ids that are stuck without holding a partition: the first in full, others in a line each."""
+    lines: list[Line] = []
+    for number, each in enumerate(report.stuck_ids[: 1 + IN_BRIEF]):
+        who = "" if each.producer_id is None else f"producer {each.producer_id}"
+        coordinator = f"coordinator __transaction_state-{each.coordinator_partition}"
+        state = each.for_how_long(report.as_of_ms)
+        said = [printable(each.transactional_id), *filter(None, [who]), state, coordinator]
+        lines.append((f"  {'   '.join(said)}", INDENT))
+        if number == 0:
+            lines += [line for label, text in each.facts() for line in labelled(label, text)]
+    more = len(report.stuck_ids) - 1 - IN_BRIEF
+    lines += [f"  and {more} more (findings --name COMPLETION_OVERDUE)"] if more > 0 else []
+    return ["", STUCK_ID, *lines] if lines else []
 
 
 def _entry_lines(section: str, rows: Sequence[Row], report: Report) -> list[Line]:
@@ -236,6 +254,7 @@ def _further(lines: Sequence[Line], report: Report, called: str) -> list[Line]:
     asked: list[tuple[str, list[str]]] = []
     if first is not None and refusal(first["topic"]) is None:
         asked.append(("explain", [first["topic"], str(first["partition"]), str(first["start_offset"])]))
+    asked += [("explain", [own]) for each in report.stuck_ids[:1] if refusal(own := each.transactional_id) is None]
     said = " ".join(line if isinstance(line, str) else line[0] for line in lines)
     asked += [(f"{command}{_only(command, report)}", []) for command in dict.fromkeys(_POINTER.findall(said))]
     commands = [own_command(report.output, command, places, called=called) for command, places in asked]

@@ -25,6 +25,7 @@ from txnlib.core.schema import shown
 
 if TYPE_CHECKING:
     from txnlib.ask.acknowledgements import Acknowledged
+    from txnlib.ask.stuck_ids import StuckId
 
 #: Changes if a field is renamed or removed, or changes its meaning. A later version may add fields.
 SCHEMA_VERSION: Final = 1
@@ -110,6 +111,7 @@ def results_of(run: StoredRun, report: Report, finished_ms: int | None = None) -
         "verdicts": verdicts,
         "transactions_by_verdict": _all_of(URGENCY, transactions_of(report.counts)),
         "held_partitions_by_verdict": _all_of(URGENCY, report.counts["holding"]),
+        "stuck_ids": list(map(_stuck_id, report.stuck_ids)),
         "withdrawn": list(report.withdrawn),
         "transactions": transactions,
         "transactions_left_out": sum(verdicts.values()) - len(transactions),
@@ -170,6 +172,12 @@ def _known(known: Acknowledged) -> list[Row]:
         *((entry, 0, False) for entry in known.idle),
     ]
     return [{**entry.model_dump(), "matches": number, "is_over": is_over} for entry, number, is_over in counted]
+
+
+def _stuck_id(each: StuckId) -> Row:
+    names = ("transactional_id", "application", "producer_id", "producer_epoch", "coordinator_partition", "state")
+    since = None if each.since_ms is None else _instant(each.since_ms)
+    return {name: getattr(each, name) for name in names} | {"since": since}
 
 
 def _instant(ms: int) -> datetime:
@@ -265,6 +273,10 @@ METRICS: Final[Mapping[str, Metric]] = {
     ),
     "txnlib_transactions": _found(
         "Number of open transactions, by verdict.", lambda found: found["transactions_by_verdict"], "verdict"
+    ),
+    "txnlib_stuck_ids": _found(
+        "Number of transactional ids that are stuck without holding a partition: COMPLETION_OVERDUE.",
+        lambda found: len(found["stuck_ids"]),
     ),
     "txnlib_held_partitions": _found(
         "Number of partitions whose last stable offset waits for an open transaction, by its verdict.",
@@ -383,6 +395,7 @@ _NOT_READ: Final = {
 #: Condition -> the counts of a run (`Report.counts`) that meet it: by their kind, names with what they are, in words.
 CONDITIONS: Final[Mapping[str, Mapping[str, Mapping[str, str]]]] = {
     **{name.lower(): {"verdicts": {name: f"{{}} {name}"}} for name in _ALARMS},
+    "stuck": {"verdicts": {"STUCK": "{} STUCK"}, "ids": {"STUCK": "{} ids stuck without holding a partition"}},
     "unknown": {"verdicts": {"UNKNOWN": "{} UNKNOWN"}, "unread": _NOT_READ},
     "new": {"new": {name: f"{{}} new {name}" for name in _ALARMS}},
     **{f"new-{name.lower()}": {"new": {name: f"{{}} new {name}"}} for name in _ALARMS},

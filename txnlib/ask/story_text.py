@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import partial, singledispatch
 from typing import Any, Final
 
 from txnlib.ask.command_output import CommandOutput
 from txnlib.ask.entries import PLACES, behind_holder, last_write, producer, safety, since, step_of
-from txnlib.ask.events import CLIENT, COORDINATOR, Event
+from txnlib.ask.events import CLIENT, Event
 from txnlib.ask.explain import Explained
 from txnlib.ask.grid import INDENT, WIDTH, beside, command_lines, fold, folded, instant_json
 from txnlib.ask.own_command import own_command
 from txnlib.ask.rows import Row, column_names
-from txnlib.ask.story import WHOLE, Story, Timeline
-from txnlib.ask.transaction import OUTCOME, TransactionStory
+from txnlib.ask.story import Story, Timeline
 from txnlib.ask.words import ahead, ends_text, where
 from txnlib.core.copies import End, Role
 from txnlib.core.display import counted, duration, elapsed, precise_time, printable, size, told, utc_time
@@ -36,17 +34,17 @@ def the_day(times: Iterable[int | None]) -> str | None:
     return days.pop() if len(days) == 1 else None
 
 
-def _head(story: Story, *who: str, more: str = "") -> str:
+def head_of(story: Story, *who: str, more: str = "") -> str:
     """Whose story it is, and of which run."""
     run = f"cluster {printable(story.cluster)}, as of {utc_time(story.as_of_ms)}, run {printable(story.run_id)}{more}"
     return f"{'   '.join(filter(None, who))}\n{run}\n\n"
 
 
-def _owner(row: Row) -> str:
+def owner_of(row: Row) -> str:
     return "no transactional id known" if row["transactional_id"] is None else printable(row["transactional_id"])
 
 
-def _for_programs(story: Story, **fields: Any) -> dict[str, Any]:
+def for_programs(story: Story, **fields: Any) -> dict[str, Any]:
     return {"cluster": story.cluster, "run_id": story.run_id, "as_of_ms": story.as_of_ms, **fields}
 
 
@@ -65,7 +63,7 @@ def _explained(story: Explained) -> CommandOutput:
         lines(story),
         people=lines(story, is_short=True),
         kept=heads,
-        head=_head(story, f"{where(row)} from offset {row['start_offset']}", producer(row), _owner(row)),
+        head=head_of(story, f"{where(row)} from offset {row['start_offset']}", producer(row), owner_of(row)),
         tail=lambda width: _explained_tail(story, width),
         whole=lambda: _explained_for_programs(story),
     )
@@ -166,19 +164,19 @@ def _others(explained: Explained, width: int) -> list[str]:
         return []
     more = f" and {len(places) - PLACES} more" if len(places) > PLACES else ""
     named = beside("also", f"open on {', '.join(places[:PLACES])}{more}", width, _LABEL)
-    return [*named, *_further(explained, "transaction", str(explained.verdict["producer_id"]))]
+    return [*named, *further(explained.tables, "transaction", str(explained.verdict["producer_id"]))]
 
 
-def _further(explained: Explained, command: str, *places: str) -> list[str]:
+def further(tables: str, command: str, *places: str) -> list[str]:
     """A command of txn-audit, in one piece; none for the tables of a catalog, which it cannot read."""
-    return [f"{'':{INDENT}}{own_command(explained.tables, command, places)}"] if "/" in explained.tables else []
+    return [f"{'':{INDENT}}{own_command(tables, command, places)}"] if "/" in tables else []
 
 
 def _explained_for_programs(story: Explained) -> dict[str, Any]:
     """The whole story for programs. Instants are ISO-8601, and epoch ms in fields whose names end with `_ms`."""
-    return _for_programs(
+    return for_programs(
         story,
-        verdict=_with_instants({name: value for name, value in story.verdict.items() if name != "evidence"}),
+        verdict=with_instants({name: value for name, value in story.verdict.items() if name != "evidence"}),
         steps=[
             {
                 "log": "" if event.offset is None else event.log,
@@ -191,7 +189,7 @@ def _explained_for_programs(story: Explained) -> dict[str, Any]:
         left_out=list(story.left_out),
         also_open=list(story.others),
         evidence=[dict(each) for each in story.evidence],
-        copies=[_with_instants(each) for each in story.copies],
+        copies=[with_instants(each) for each in story.copies],
     )
 
 
@@ -210,7 +208,7 @@ _INSTANTS: Final = (
 )
 
 
-def _with_instants(row: Mapping[str, Any]) -> Row:
+def with_instants(row: Mapping[str, Any]) -> Row:
     instants = {name: instant_json(row[name]) for name in _INSTANTS if row.get(name) is not None}
     return {**row, **instants}
 
@@ -270,7 +268,7 @@ def _remedy(explained: Explained, width: int) -> list[str]:
     for label, text in safety(row):
         needed, listed, _ = text.partition(" (collect-plan)")
         out += beside(label, needed, width, _LABEL) if needed else []
-        out += _further(explained, "collect-plan") if listed else []
+        out += further(explained.tables, "collect-plan") if listed else []
     if row["abort_command"] is not None:
         step = step_of(row, row["abort_command"])
         out += beside("", step.wait, width, _LABEL) if step.wait else []
@@ -297,7 +295,7 @@ def _timeline(history: Timeline) -> CommandOutput:
         rows,
         shown=(when, "where", "what", *stable, "producer", "detail"),
         kept=(when, "where", "what", who, "detail"),
-        head=_head(history, printable(history.subject), more=clocks),
+        head=head_of(history, printable(history.subject), more=clocks),
         tail=partial(fold, _timeline_tail(history)),
     )
 
@@ -346,104 +344,3 @@ def _offsets(row: Row | None, as_of_ms: int) -> str:
         f"{line}, {counted(row['lag_offsets'], 'offset')} behind {end}{age}; held by {ahead(row)},"
         f" {row['blocking_verdict']}\n"
     )
-
-
-# ---- One transaction over all of its partitions
-
-
-@output_of.register
-def _transaction(whole: TransactionStory) -> CommandOutput:
-    """The partitions as a table, the coordinator's records above it, and what is missing below."""
-    rows = whole.partitions or whole.unexplained
-    return CommandOutput(
-        OUTCOME,
-        list(map(_with_instants, rows)),
-        people=[_partition_line(row) for row in rows],
-        shown=_SHOWN,
-        head=_transaction_head(whole),
-        tail=lambda width: _transaction_tail(whole, width),
-        whole=lambda: _transaction_for_programs(whole),
-    )
-
-
-_SHOWN: Final = ("partition", "marker", "marker_offset", "outcome", "records", "written by a broker at")
-_WIDE_LABEL: Final = 13
-
-
-def _partition_line(row: Row) -> Row:
-    return row | {
-        "partition": where(row),
-        "written by a broker at": None if row["marked"] is None else precise_time(row["marked"]),
-    }
-
-
-def _transaction_head(whole: TransactionStory) -> str:
-    of, epoch = whole.producer_id, "" if whole.producer_epoch is None else f" epoch {whole.producer_epoch}"
-    number = "" if whole.number is None else f"transaction {whole.number}"
-    owner = _owner({"transactional_id": whole.transactional_id})
-    out = [_head(whole, owner, number, "" if of is None else f"producer {of}{epoch}")]
-    if whole.outcome is not None:
-        out.append(f"{whole.outcome.value}  {whole.meaning}\n\n")
-    if whole.records:
-        records = [f"{_record(event)}\n" for event in whole.events if event.clock == COORDINATOR]
-        out += [f"AT ITS COORDINATOR, __transaction_state-{whole.coordinator_partition}\n", *records, "\n"]
-    if not whole.partitions and whole.number is not None:
-        out.append(_LOST)
-    out.append("ON ITS PARTITIONS\n" if whole.partitions else "ON PARTITIONS, without a record of its coordinator\n")
-    return "".join(out)
-
-
-_LOST: Final = (
-    "Its coordinator's list of partitions is lost, and no marker was written between its start and its completion.\n\n"
-)
-
-
-def _record(event: Event) -> str:
-    at = "not known" if event.at_ms is None else precise_time(event.at_ms)
-    who = "" if event.producer_id is None else f"producer {event.producer_id} epoch {event.producer_epoch}"
-    return f"  @{event.offset:<8} {at:<25} {event.event:<15} {who}  {printable(event.detail)}".rstrip()
-
-
-def _transaction_tail(whole: TransactionStory, width: int = WIDTH) -> str:
-    out = []
-    for row in whole.partitions:
-        if row["says"] is not None:
-            out += beside(f"{row['topic']}-{row['partition']}", row["says"], width, _WIDE_LABEL)
-    out += _effects(whole, width)
-    out = ["", *out] if out else []
-    if whole.unexplained and whole.partitions:
-        out += ["", f"NOT EXPLAINED by any record of its coordinator, newest first: {len(whole.unexplained)}"]
-        for row in whole.unexplained:
-            place = f"{where(row)} from offset {row['first_offset']}"
-            offset = row["marker_offset"]
-            marker = "no marker" if offset is None else f"{row['outcome']} marker at offset {offset}"
-            at = "" if row["marked"] is None else f"   {precise_time(row['marked'])}"
-            out += folded(f"  {place}: {marker}{at}", width)
-    others = [number for number in whole.numbers if number != whole.number]
-    if others:
-        span = str(others[0]) if len(others) == 1 else f"{min(others)} to {max(others)}"
-        out += ["", f"other transactions of the id: {span} (--number N shows one)"]
-    return "".join(f"{line}\n" for line in out)
-
-
-def _effects(whole: TransactionStory, width: int) -> list[str]:
-    """What of the transaction is still open, and what its end changes."""
-    held = [row for row in whole.partitions if row["outcome"] == "OPEN"]
-    ended = Counter(row["outcome"] for row in whole.partitions)
-    if not held:
-        return []
-    records = sum(row["records"] or 0 for row in held)
-    says = f"{counted(records, 'record') if records else 'no captured record'} on {counted(len(held), 'partition')}"
-    for outcome in ("COMMIT", "ABORT"):
-        says += f"; {counted(ended[outcome], 'partition')} already ended with {outcome}" if ended[outcome] else ""
-    return beside("still open", says, width, _WIDE_LABEL)
-
-
-def _transaction_for_programs(whole: TransactionStory) -> dict[str, Any]:
-    """The whole transaction for programs. Instants are ISO-8601, and epoch ms in fields whose names end with `_ms`."""
-    numbered = {name: getattr(whole, name) for name in (*WHOLE[:2], *_NUMBERED)}
-    rows = {name: list(map(_with_instants, getattr(whole, name))) for name in ("partitions", "unexplained")}
-    return _for_programs(whole, **numbered, records=list(whole.records), **rows)
-
-
-_NUMBERED: Final = column_names("numbers number producer_id producer_epoch outcome decided_outcome")

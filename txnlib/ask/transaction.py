@@ -5,13 +5,16 @@ from __future__ import annotations
 from argparse import Namespace
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 from txnlib.ask.events import RECORD, Event, courses, in_order, record_events
 from txnlib.ask.partition_events import span_events
-from txnlib.ask.rows import Filter, Row, StoredRun, among, ms
+from txnlib.ask.rows import KEY, Filter, Row, StoredRun, among, ms
 from txnlib.ask.story import WHOLE, Story
+from txnlib.ask.stuck_ids import StuckId, stuck_ids
 from txnlib.ask.subject import check_captured, equal, known_subject, open_place, place_in, readings
+from txnlib.ask.verdict_names import URGENCY, named
 from txnlib.core.rows import grouped
 from txnlib.core.schema import shown
 from txnlib.core.verdicts.transaction_outcome import (
@@ -37,6 +40,7 @@ _BROKEN: Final = [
 ]
 #: What a row about a transaction also says of it.
 _OWN: Final = ("producer_id", "producer_epoch")
+_WARNED: Final = (*KEY, "verdict", "reason", "explanation", "blocks_since", "broker_clock_age_ms", "holds")
 _RECORD: Final = (*RECORD, "coordinator_epoch", "transition")
 
 
@@ -59,6 +63,18 @@ class TransactionStory(Story):
     #: What partitions show of the producer that no record of a coordinator explains, the newest first, with the columns
     #: OUTCOME.
     unexplained: Sequence[Row] = ()
+    #: What of all this is open and not simply in time, the most urgent first: rows of open_transactions, with what they
+    #: count as for a verdict.
+    warned: Sequence[Row] = ()
+    #: The id, if it is stuck without holding a partition.
+    stuck: StuckId | None = None
+    #: The folder of the tables, or the URI of one.
+    tables: str = ""
+
+    def output(self) -> CommandOutput:
+        """The answer of `txn-audit` in each of its forms."""
+        output: CommandOutput = import_module("txnlib.ask.transaction_text").output_of_transaction(self)
+        return output
 
     @property
     def outcome(self) -> WholeOutcome | None:
@@ -88,9 +104,9 @@ def whole_transaction(run: StoredRun, name: str, number: int | None = None) -> T
     """
     newest = '"coordinator_partition", "transaction_number" DESC'
     by_mark = '"marked" DESC NULLS FIRST, "topic", "partition"'
-    for named in (reading for reading in readings([name]) if "topic" not in reading):
-        own = run.rows("transactions", (*WHOLE, *_OWN, "outcome"), equal(**named), order=newest)
-        is_alone = [*equal(**named), ("known_from", "=", "PARTITION")]
+    for reading in (each for each in readings([name]) if "topic" not in each):
+        own = run.rows("transactions", (*WHOLE, *_OWN, "outcome"), equal(**reading), order=newest)
+        is_alone = [*equal(**reading), ("known_from", "=", "PARTITION")]
         unexplained = _outcomes(run, is_alone, by_mark, UNEXPLAINED)
         if own or unexplained:
             break
@@ -101,11 +117,12 @@ def whole_transaction(run: StoredRun, name: str, number: int | None = None) -> T
         raise UsageError(f"{name!r} has no transaction {number} in this run")
     if not own:
         none = dict.fromkeys((*WHOLE, *_OWN, "decided_outcome"))
-        return _of_row(run, none | named, unexplained=unexplained)
+        return _judged(run, _of_row(run, none | reading, unexplained=unexplained))
     chosen = next(row for row in own if number in (None, row["transaction_number"]))
     numbers = [row["transaction_number"] for row in own]
     (whole,) = _of_keys(run, [chosen])
-    return replace(whole, decided_outcome=chosen["outcome"], numbers=numbers, unexplained=unexplained)
+    told = replace(whole, decided_outcome=chosen["outcome"], numbers=numbers, unexplained=unexplained)
+    return _judged(run, told)
 
 
 def transaction_at(run: StoredRun, topic: str, partition: int, start_offset: int) -> TransactionStory:
@@ -120,8 +137,24 @@ def transaction_at(run: StoredRun, topic: str, partition: int, start_offset: int
         )
     (row,) = found
     if row["transaction_number"] is None:
-        return _of_row(run, row, unexplained=[row])
+        return _judged(run, _of_row(run, row, unexplained=[row]))
     return whole_transaction(run, row["transactional_id"], row["transaction_number"])
+
+
+def _judged(run: StoredRun, whole: TransactionStory) -> TransactionStory:
+    """The story with the verdicts on what of it is open, and with its id if that is stuck."""
+    spans = {(row["topic"], row["partition"], row["first_offset"]) for row in (*whole.partitions, *whole.unexplained)}
+    rows: list[Row] = []
+    if whole.producer_id is not None and spans:
+        own: list[Filter] = [("producer_id", "=", whole.producer_id), ("verdict", "<>", "OPEN")]
+        order = '"topic", "partition", "start_offset"'
+        opened = run.rows("open_transactions", _WARNED, own, order=order, limit=MOST_ROWS, is_optional=True)
+        here = (row for row in map(named, opened) if (row["topic"], row["partition"], row["start_offset"]) in spans)
+        rows = [row | {"blocks_since": ms(row["blocks_since"])} for row in here]
+    is_newest = whole.transactional_id is not None and whole.number in (None, *whole.numbers[:1])
+    stuck = stuck_ids(run, name=whole.transactional_id) if is_newest else []
+    in_order = sorted(rows, key=lambda row: URGENCY.index(row["verdict"]))
+    return replace(whole, warned=in_order, stuck=next(iter(stuck), None), tables=run.tables.root)
 
 
 def broken_transactions(run: StoredRun, most: int) -> list[TransactionStory]:

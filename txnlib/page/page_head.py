@@ -8,6 +8,7 @@ from typing import Final
 
 from txnlib.ask.entries import Entry, entry
 from txnlib.ask.rows import Row
+from txnlib.ask.stuck_ids import STUCK_ID
 from txnlib.core.display import printable
 from txnlib.core.rows import grouped
 from txnlib.core.verdicts.abort_plan import Action
@@ -38,7 +39,7 @@ def only_step(page: Page) -> Entry | None:
 
 def anchor_of(name: str, page: Page) -> str | None:
     """The anchor of what shows the transactions of a verdict."""
-    if name in page.report.sections:
+    if name in page.report.sections or name == STUCK_ID:
         return name.lower()
     return "transactions" if name == "OPEN" else "acknowledged" if acknowledged_rows(name, page) else None
 
@@ -81,6 +82,7 @@ def navigation(page: Page) -> list[tuple[str, str, int | str]]:
     entries: list[tuple[str, str, int | str, bool]] = [
         ("new", "New", sum(new_since(page).values()), len(page.runs) > 1),
         *((name.lower(), _label(name), transactions(name, page), True) for name in report.sections),
+        (STUCK_ID.lower(), "Stuck ids", len(report.stuck_ids), bool(report.stuck_ids)),
         ("split", "Split", len(report.split), bool(report.split)),
         ("plan", "Action plan", sum(report.actions.values()), bool(page.plan)),
         ("transactions", "All open", all_open(page), bool(page.opened)),
