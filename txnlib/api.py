@@ -26,6 +26,7 @@ from txnlib.ask.story import SHOWN_WIDTH, Timeline, timeline_of
 from txnlib.ask.transaction import TransactionStory, whole_transaction
 from txnlib.core.display import instant
 from txnlib.core.instants import parse_instant
+from txnlib.core.schema import shown
 from txnlib.engine.choice import EMBEDDED, choose, missing_extra
 from txnlib.errors import UsageError
 from txnlib.page.page_rows import page_rows_of
@@ -91,8 +92,11 @@ class Audit:
 
     @property
     def hanging(self) -> DataFrame:
-        """The open transactions that no coordinator will end. Columns: those of `hanging_transactions`."""
-        return self.table("hanging_transactions")
+        """The open transactions that no coordinator will end, with the columns by which people decide.
+
+        `table("hanging_transactions")` has all columns.
+        """
+        return self.table("hanging_transactions").select(*shown("hanging"))
 
     @property
     def counts(self) -> Mapping[str, int]:

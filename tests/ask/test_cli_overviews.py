@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 import shlex
 import sys
 
@@ -11,8 +12,9 @@ import pytest
 
 from tests.support.delta_tables import NOW, at, txn_audit, write, write_run
 from txnlib.ask.commands import COMMANDS, parser
-from txnlib.ask.delta_rows import TABLES_VARIABLE
+from txnlib.ask.delta_rows import TABLES_VARIABLE, open_run, open_tables
 from txnlib.ask.main import main
+from txnlib.ask.overviews import answer_open
 from txnlib.ask.verdict_names import LOOKS_LATE
 from txnlib.core.finding_catalogue import Severity
 from txnlib.core.verdicts.abort_plan import Action
@@ -33,6 +35,23 @@ def test_open_transactions_that_hold_a_partition_come_before_those_that_wait(tmp
     write(tmp_path, "open_transactions", *[row | {"as_of": at(NOW)} for row in opened])
     assert column(tmp_path, "start_offset", "open") == ["1", "3", "2", "4"]
     assert column(tmp_path, "holds", "open") == ["true", "true", "false", ""], "as in JSON"
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 132, 200])
+def test_at_any_width_open_transactions_have_the_columns_that_decide(tmp_path, width):
+    write_run(tmp_path)
+    row = {"topic": "eu-central-payments", "partition": 3, "start_offset": 4711, "transactional_id": "payments-batch-7"}
+    row |= {"holds": True, "blocked_offsets": 253, "blocks_since": at(NOW - 3_600_000), "ends_by": at(NOW + 60_000)}
+    row |= {"safe_to_abort": True, "verdict": "HANGING", "reason": "WRITTEN_AFTER_MARKER"}
+    write(tmp_path, "open_transactions", row, row | {"partition": 4, "ends_by": None})
+    options = parser().parse_args(["open", "--tables", str(tmp_path)])
+    text = answer_open(open_run(open_tables(str(tmp_path))), options).text(width=width)
+    told = " ".join(text.split())
+    values = ("eu-central-payments", "4711", "HANGING", "253", "2024-03-11 00:20:00Z", "WRITTEN_AFTER_MARKER")
+    assert [told.count(value) for value in values] == [2] * len(values)
+    assert told.count("2024-03-11 01:21:00Z") == 1
+    assert "more column" not in told
+    assert max(map(len, re.sub(r"\x1b\[[0-9;]*m", "", text).splitlines())) <= width
 
 
 def test_open_transactions_are_chosen_and_those_that_block_most_come_first(tmp_path):

@@ -132,6 +132,15 @@ def test_it_says_who_blocks_what_who_waits_and_when_something_is_safe(root):
     ]
 
 
+def test_what_holds_a_partition_on_which_nothing_waits_waits_for_nobody(root):
+    """A transaction that has just begun at the end of its log."""
+    own = {"topic": "t", "partition": 9, "producer_id": 90, "start_offset": 9, "verdict": "OPEN", "reason": "EXPECTED"}
+    write(root, "open_transactions", own | {"transactional_id": "id-90", "holds": True, "blocked_offsets": 0})
+    reach = report_of(open_run(open_tables(str(root)))).extents["OPEN"]
+    assert (reach.held, reach.holding, reach.idle) == (3, 3, 1)
+    assert held(reach, NOW).endswith("; nothing waits for 1 of them yet")
+
+
 def test_a_calm_report_says_what_is_held_and_until_when(root):
     tables = open_tables(str(root))
     report = report_of(open_run(tables))
@@ -156,6 +165,11 @@ def test_a_calm_report_says_what_is_held_and_until_when(root):
             Reach(3, 3, 3, held=3, holding=3, undecided=3, owners=("a", "b", "c")),
             "; 3 two-phase commits of a, b and 1 more until their owners decide",
         ),
+        (Reach(1, 1, 1), "it waits behind another"),
+        (Reach(1, 1, 1, idle=1), "nothing waits for it yet"),
+        (Reach(2, 2, 1, idle=2), "nothing waits for them yet"),
+        (Reach(3, 3, 3, idle=1), "2 wait behind others; nothing waits for 1 of them yet"),
+        (Reach(2, 2, 2, held=1, holding=1, idle=1), "0 offsets wait; nothing waits for 1 of them yet"),
     ],
 )
 def test_until_when_is_the_end_of_what_a_coordinator_ends(reach, said):

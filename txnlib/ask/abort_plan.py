@@ -49,7 +49,7 @@ def abort_plan_output(rows: Sequence[Row], run_id: str, as_of: str) -> CommandOu
         shown("abort-plan"),
         flat,
         shown=shown("abort-plan", is_wide=False),
-        kept=("number", "action", "topic", "partition", "start_offset"),
+        kept=shown("abort-plan", is_wide=False),
         tail=partial(_text, rows),
         whole=lambda: plain(rows),
         others={SCRIPT: script},

@@ -20,6 +20,7 @@ NAMED_PLACES: Final = 2
 _TRANSACTION: Final = "concat(\"producer_id\", ':', coalesce(\"transactional_id\", ''))"
 _IS_SAFE_LATER: Final = 'NOT coalesce("safe_to_abort", FALSE) AND "safe_from" IS NOT NULL'
 _IS_HOLDER: Final = '"holds" AND "blocked_offsets" > 0'
+_HOLDING: Final = f"count(DISTINCT CASE WHEN {_IS_HOLDER} THEN {_TRANSACTION} END)"
 #: A two-phase commit: its owner ends it, its coordinator never does.
 _IS_UNENDING: Final = 'coalesce("is_two_phase_commit", FALSE) AND "ends_by" IS NULL'
 _EXTENT: Final[Mapping[str, str]] = {
@@ -29,7 +30,8 @@ _EXTENT: Final[Mapping[str, str]] = {
     "new_rows": 'count(CASE WHEN "runs_seen" = 1 THEN 1 END)',
     "partitions": 'count(DISTINCT concat("topic", \'-\', "partition"))',
     "held": f"count(CASE WHEN {_IS_HOLDER} THEN 1 END)",
-    "holding": f"count(DISTINCT CASE WHEN {_IS_HOLDER} THEN {_TRANSACTION} END)",
+    "holding": _HOLDING,
+    "idle": f'count(DISTINCT CASE WHEN "holds" THEN {_TRANSACTION} END) - {_HOLDING}',
     "held_offsets": f'coalesce(sum(CASE WHEN {_IS_HOLDER} THEN "blocked_offsets" END), 0)',
     "safe": f'count(DISTINCT CASE WHEN "safe_to_abort" THEN {_TRANSACTION} END)',
     "safe_rows": 'count(CASE WHEN "safe_to_abort" THEN 1 END)',
@@ -54,6 +56,8 @@ class Reach:
     #: these.
     held: int = 0
     holding: int = 0
+    #: Transactions that hold partitions, on which nothing waits yet.
+    idle: int = 0
     #: Offsets that consumers do not get there, at least if a high watermark is older than its copy; and the first of
     #: these partitions, those with most of them.
     held_offsets: int = 0

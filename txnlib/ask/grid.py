@@ -81,8 +81,8 @@ def grid(
     """The columns of the rows in one of the three forms.
 
     `width`: of the terminal; None for text that is piped, which has no styles and lines of any length. `kept`: the
-    columns that a terminal has at any width, the most important first. Others, the last ones first, are left out if
-    they do not fit, and a single row that does not fit is shown as a list.
+    columns that a terminal has at any width, the most important first: those that do not fit stand below their row.
+    Others, the last ones first, are left out if they do not fit, and a single row that does not fit is shown as a list.
     """
     if form == JSON:
         return json_text([{name: plain(row[name]) for name in columns} for row in rows])
@@ -103,8 +103,8 @@ def grid(
     beside = _fitting(by_importance, least, width)
     below: list[str] = []
     if not {*kept} & least.keys() <= {*beside}:
-        below = [name for name in kept if name in SENTENCES & least.keys()]
         beside = _fitting([name for name in by_importance if name not in SENTENCES], least, width)
+        below = [name for name in kept if name in least and name not in beside]
     missing = len(columns) - len(beside) - len(below)
     if len(rows) == 1 and missing:
         return _listed(columns, cells[0], width)
@@ -312,6 +312,20 @@ def _widths(least: Mapping[str, int], rows: Sequence[Mapping[str, str]], width: 
     return widths
 
 
+def _below(cells: Mapping[str, str], below: Sequence[str], width: int) -> list[str]:
+    """The lines below a row: values, each with the name of its column, then sentences, which need none."""
+    given = [name for name in below if cells[name] != cell(None)]
+    lines: list[str] = []
+    for name in (each for each in given if each not in SENTENCES):
+        said = f"{heading(name)} {cells[name]}"
+        if lines and len(f"{lines[-1]}   {said}") <= width:
+            lines[-1] += f"   {said}"
+        else:
+            lines.append(said)
+    sentences = [cells[name] for name in given if name in SENTENCES]
+    return [text for each in (*lines, *sentences) for text in wrapped(each, width) if text]
+
+
 def _styled(least: Mapping[str, int], below: Sequence[str], rows: Sequence[Mapping[str, str]], width: int) -> str:
     # Imported here, because piped output and scripts do not need it.
     from rich.console import Console
@@ -330,10 +344,10 @@ def _styled(least: Mapping[str, int], below: Sequence[str], rows: Sequence[Mappi
                 made.append(text.ljust(widths[name]), STYLES.get(cells[name].removeprefix("<-- "), ""))
             made.rstrip()
             yield made
-        said = (cells[name] for name in below if cells[name] != cell(None))
-        yield from (Text(f"    {text}") for each in said for text in wrapped(each, width - 4) if text)
+        yield from (Text(f"    {text}") for text in _below(cells, below, width - 4))
 
-    names = {name: heading(name) for name in (*widths, *below)}
+    heads = (*widths, *(name for name in below if name in SENTENCES))
+    names = {**dict.fromkeys(below, cell(None)), **{name: heading(name) for name in heads}}
     with console.capture() as captured:
         for text in (
             *line(names, "bold"),

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from txnlib.ask.commands import COMMANDS, Reads, parser
 from txnlib.ask.own_command import PROGRAM
 from txnlib.ask.rows import StoredRun
-from txnlib.core.display import printable
+from txnlib.core.display import encodable, printable
 from txnlib.errors import TxnlibError
 
 if TYPE_CHECKING:
@@ -95,10 +95,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _print(text: str) -> None:
-    if hasattr(sys.stdout, "reconfigure"):
-        sys.stdout.reconfigure(errors="backslashreplace")  # ids may contain characters that the terminal cannot encode
     try:
-        sys.stdout.write(text)
+        sys.stdout.write(encodable(text, getattr(sys.stdout, "encoding", None)))
         sys.stdout.flush()
     except BrokenPipeError:  # the reader stopped early, as in `| head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

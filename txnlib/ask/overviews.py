@@ -36,7 +36,7 @@ def answer_open(run: StoredRun, options: Namespace) -> CommandOutput:
     """
     where = [*counted_as(options.verdict), *equal(topic=options.topic)]
     rows = run.rows("open_transactions", shown("open"), where, order=MOST_BLOCKING, limit=options.limit)
-    return _listed("open", [named(row) for row in rows], kept=("topic", "partition", "verdict"))
+    return _listed("open", [named(row) for row in rows], kept=shown("open", is_wide=False))
 
 
 #: Columns of findings for people, at any width.

@@ -15,14 +15,19 @@ NAMED_OWNERS: Final = 2
 
 def held(reach: Reach, as_of_ms: int) -> str:
     """Which partitions they hold, for how long, how many offsets wait there, until when, and how many only wait."""
-    if not reach.held:
+    waiting = reach.transactions - reach.holding - reach.idle
+    if not reach.held and not reach.idle:
         return "it waits behind another" if reach.transactions == 1 else "all wait behind others"
-    parts = [_partitions(reach, as_of_ms), f"{_offsets(reach)}{_until(reach, as_of_ms)}"]
+    parts = []
+    if reach.held:
+        parts += [_partitions(reach, as_of_ms), f"{_offsets(reach)}{_until(reach, as_of_ms)}"]
     if reach.undecided:
         parts.append(_owners(reach.undecided, reach.owners))
-    waiting = reach.transactions - reach.holding
     if waiting > 0:
         parts.append(f"{waiting} wait{'s' if waiting == 1 else ''} behind others")
+    if reach.idle:
+        whom = f"{reach.idle} of them" if reach.idle < reach.transactions else "it" if reach.idle == 1 else "them"
+        parts.append(f"nothing waits for {whom} yet")
     return "; ".join(parts)
 
 

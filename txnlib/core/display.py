@@ -10,6 +10,8 @@ from typing import Final
 _ISO: Final = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d(?:\.\d{3})?Z)")
 #: What commands of Kafka's tools have behind their name. Nothing from a log stands before it.
 BOOTSTRAP: Final = "--bootstrap-server $BOOTSTRAP"
+#: Characters of our own that not every terminal has -> what stands for them there.
+_IN_ASCII: Final = str.maketrans({"─": "-", "–": "-", "…": "...", "’": "'"})
 #: An instant in JSON, as epoch ms.
 _JSON_MS: Final = re.compile(r'"(\w+?)(?:_ms|(?<=timestamp))":(\d{13})\b')
 
@@ -79,6 +81,20 @@ def counted(number: int, name: str) -> str:
 def printable(text: object) -> str:
     """Text from a log, safe to print: control characters and line feeds of a transactional id must not forge lines."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(text))
+
+
+def encodable(text: str, encoding: str | None) -> str:
+    """Text that a terminal of an encoding shows: rules and dashes in ASCII where it has none, all else escaped."""
+    name = encoding or "utf-8"
+    try:
+        text.encode(name)
+    except LookupError:
+        name = "ascii"
+    except UnicodeEncodeError:
+        pass
+    else:
+        return text
+    return text.translate(_IN_ASCII).encode(name, "backslashreplace").decode(name)
 
 
 def told(sentence: object) -> str:

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any, Final
 
-from txnlib.core.display import Written, duration, size
+from txnlib.core.display import Written, duration, encodable, size
 
 if TYPE_CHECKING:
     from txnlib.pipeline.run import Run
@@ -55,12 +55,14 @@ class LogLines:
         else:
             line = text
         # On a terminal, the line replaces the one that is rewritten (`show`), or Spark's progress bar.
+        line = encodable(line, sys.stderr.encoding)
         sys.stderr.write(f"{_CLEAR}{line}\n" if is_terminal else f"{line}\n")
         sys.stderr.flush()
 
     def show(self, text: str) -> None:
         """Rewrites the line at the bottom of a terminal. Does nothing elsewhere."""
         if sys.stderr.isatty() and self.form == TEXT and not self.is_quiet:
+            text = encodable(text, sys.stderr.encoding)
             sys.stderr.write(f"{_CLEAR}{text[: shutil.get_terminal_size().columns - 1]}")
             sys.stderr.flush()
 

@@ -12,6 +12,7 @@ from txnlib.ask.acknowledgements import Acknowledged
 from txnlib.ask.atomic_file import write_whole_file
 from txnlib.ask.report_text import terminal_report
 from txnlib.ask.run_result import matches
+from txnlib.core.display import encodable
 from txnlib.engine.retention import forget_runs
 from txnlib.errors import ExitCode
 from txnlib.jobs import options
@@ -71,7 +72,8 @@ def finish(run: Run, given: Namespace, files: ResultFiles) -> int:
     Returns the exit code: 3 if a condition of `--fail-on` holds."""
     report = report_made(run, given.acknowledged)
     if not files.replaces_report:
-        sys.stdout.write(terminal_report(report, is_terminal=sys.stdout.isatty()))
+        text = terminal_report(report, is_terminal=sys.stdout.isatty())
+        sys.stdout.write(encodable(text, sys.stdout.encoding))
         sys.stdout.flush()
     close(run, report)
     if given.report is not None:

@@ -128,6 +128,7 @@ OPEN_TRANSACTIONS: Final = Table(
             " safe_to_abort reason | application producer_id producer_epoch coordinator_state first_seen runs_seen"
             " explanation do_not_abort_because"
         ),
+        "hanging": "topic partition start_offset transactional_id blocked_offsets blocks_since safe_to_abort reason",
         "find-hanging": (
             "topic partition producer_id producer_epoch coordinator_epoch start_offset last_timestamp "
             "duration_minutes transactional_id verdict reason"

@@ -209,5 +209,5 @@
     time.title = `${new Date(time.dateTime).toLocaleString(undefined, { dateStyle: "full", timeStyle: "long" })} (your time)`;
   });
 
-  addEventListener("beforeprint", () => all("details").forEach((each) => { each.open = true; }));
+  addEventListener("beforeprint", () => all("#plan .rest, #lag .rest").forEach((each) => { each.open = true; }));
 })();

@@ -1,0 +1,30 @@
+"""What terminals show of texts."""
+
+from __future__ import annotations
+
+import pytest
+
+from txnlib.core.display import encodable
+
+TEXT = "verdict\n───────\n24–25 … é 漢"
+
+
+@pytest.mark.parametrize(
+    ("encoding", "shown"),
+    [
+        ("utf-8", TEXT),
+        (None, TEXT),
+        ("iso-8859-1", "verdict\n-------\n24-25 ... é \\u6f22"),
+        ("ascii", "verdict\n-------\n24-25 ... \\xe9 \\u6f22"),
+        ("no-such-encoding", "verdict\n-------\n24-25 ... \\xe9 \\u6f22"),
+    ],
+)
+def test_rules_stay_rules_and_ids_stay_readable_in_any_encoding(encoding, shown):
+    told = encodable(TEXT, encoding)
+    assert told == shown
+    if encoding not in (None, "no-such-encoding"):
+        assert told.encode(encoding).decode(encoding) == shown
+
+
+def test_a_lone_surrogate_harms_nothing_else():
+    assert encodable("─ \ud800", "utf-8") == "- \\ud800"
