@@ -94,6 +94,12 @@ def test_the_first_cause_that_applies_is_told_wherever_it_stands():
     assert (found.cause, found.line) == (CAUSES[0], "java.io.IOException: No space left on device")
 
 
+def test_a_folder_that_no_file_system_makes_is_no_file_that_vanished():
+    """As of --output below /proc."""
+    found = failure_of(['Error: Os { code: 2, kind: NotFound, message: "No such file or directory" }'])
+    assert found.cause.says == "the folder of a table cannot be created"
+
+
 def test_a_line_of_a_stack_tells_nothing_and_long_lines_are_cut():
     found = failure_of(["ValueError: no\n\tat x.OutOfMemoryError.y(Z.java)\n" + "  File /No such file or directory"])
     assert (found.cause, found.says) == (UNKNOWN, "ValueError: no")

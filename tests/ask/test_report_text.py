@@ -281,6 +281,15 @@ def test_missing_coordinators_lead_to_what_to_copy():
     assert text.endswith("for details: txn-audit collect-plan --tables /out")
 
 
+def test_a_number_of_coordinators_that_is_assumed_is_told_with_the_option_that_gives_it():
+    lost = Report("c", AS_OF, "given", "/out", missing_coordinators=tuple(range(49)), coordinators_known=50)
+    lost = replace(lost, coordinators_read=1, is_count_assumed=True)
+    text = " ".join(render(lost).split())
+    assert "not captured: 49 of 50 partitions of __transaction_state, if it has 50, which is assumed as Kafka's" in text
+    assert "audit again with --coordinator-partitions N" in text
+    assert "{0, 1" not in text
+
+
 def test_that_no_coordinator_was_captured_is_said_in_words():
     summary = Report("c", AS_OF, "given", "/out", coordinators_known=50, missing_coordinators=tuple(range(20)))
     text = render(summary)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from txnlib.core.display import encodable
+from txnlib.core.display import FIRST_OF_TEXT, OFFSETS_OF_TEXT, at_offset, encodable, offset_text
 
 TEXT = "verdict\n───────\n24–25 … é 漢"
 
@@ -28,3 +28,9 @@ def test_rules_stay_rules_and_ids_stay_readable_in_any_encoding(encoding, shown)
 
 def test_a_lone_surrogate_harms_nothing_else():
     assert encodable("─ \ud800", "utf-8") == "- \\ud800"
+
+
+def test_a_record_of_console_text_has_its_number_and_no_made_up_offset():
+    third = FIRST_OF_TEXT + 3 * OFFSETS_OF_TEXT
+    assert (at_offset(third), offset_text(third)) == ("record 3 of its text", "record 3 of its text")
+    assert (at_offset(0), offset_text(24)) == ("@0", "offset 24")

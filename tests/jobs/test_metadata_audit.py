@@ -14,6 +14,7 @@ import pytest
 from tests.jobs.test_metadata_loss import audit_of
 from tests.support import live_output
 from tests.support.audits import AuditTables
+from txnlib.pipeline.tables import _version_or_oldest
 
 CAPTURE = "md-4.1"
 
@@ -63,6 +64,14 @@ def test_what_capture_json_does_not_say_is_known(whole, truth):
     assert "producer.id.expiration.ms" not in settings.assumed
     assert "transaction.max.timeout.ms" in settings.assumed, "only in server.properties"
     assert settings.contradictions == ()
+
+
+def test_beside_a_metadata_log_no_brokers_are_older_than_it(whole):
+    """Commands for brokers before 3.0, and a warning of them, would be about a cluster that cannot be."""
+    whole.make("abort_plan")
+    settings = whole.run.settings
+    assert (settings.kafka_version, _version_or_oldest(whole.run)) == (None, "3.0+")
+    assert not any(row["command_for_old_brokers"] for row in whole.rows("abort_plan"))
 
 
 def test_every_open_transaction_of_the_truth_is_found_and_no_other(whole, truth):

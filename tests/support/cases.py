@@ -110,7 +110,8 @@ def case(
     derived(led, damaged_offset=coordinator.get("damaged_offset"), best=_copy(coordinator))
     place = PartitionFacts(copies=(_copy(partition),), elections=cluster.get("elections", ()))
     missing = coordinator.get("missing_partitions", ())
-    complete = derived(CoordinatorPartition(partition=3), shows_absence=True)
+    compacted = CoordinatorPartition(partition=3, hole_offset=coordinator.get("compacted_offset"))
+    complete = derived(compacted, shows_absence=True)
     facts = ClusterFacts(
         thresholds=thresholds,
         kafka_version=version,
@@ -127,7 +128,7 @@ def case(
     set_here = {name: value for name, value in (DERIVED | partition).items() if name in NAMES}
     set_there = {AT_COORDINATOR.get(name, name): value for name, value in coordinator.items()}
     unknown = {*partition, *coordinator, *cluster} - NAMES - GATHERED - AT_COORDINATOR.keys()
-    assert all(name.startswith(("marker_", "newest_commit_")) for name in unknown), unknown
+    assert all(name.startswith(("marker_", "newest_commit_", "compacted_")) for name in unknown), unknown
     parts = {"claim": claim, "coordinator": led, "coordinator_copy": _copy(coordinator)}
     if siblings:
         parts["newest_commit"] = SiblingMarkers(topic=span.topic, partition=span.partition, **siblings)

@@ -14,7 +14,7 @@ from txnlib.ask.rows import Filter, Row, StoredRun
 from txnlib.ask.subject import GROUPS_TOPIC, equal
 from txnlib.ask.verdict_names import counted_as, named
 from txnlib.core.application import application_of, compiled
-from txnlib.core.display import counted
+from txnlib.core.display import at_offset, counted
 from txnlib.core.finding_catalogue import Finding, Severity
 from txnlib.core.schema import shown
 from txnlib.errors import UsageError, meant
@@ -82,7 +82,7 @@ def findings_of_applications(rows: Sequence[Row], patterns: Iterable[str]) -> li
 def _where(rows: Sequence[Row], application: object) -> str:
     first = rows[0]
     place = "" if first["topic"] is None else f"{first['topic']}-{first['partition']}"
-    place += "" if first["offset"] is None else f" @{first['offset']}"
+    place += "" if first["offset"] is None else f" {at_offset(first['offset'])}"
     who = [first["transactional_id"] or ""]
     if len(rows) > 1:
         ids = len({row["transactional_id"] for row in rows})

@@ -18,7 +18,7 @@ from txnlib.ask.verdict_names import LOOKS_LATE, PREPARED
 from txnlib.ask.words import INSTANTS_ASSUMED, ends_text, where
 from txnlib.core.copies import LeaderBasis
 from txnlib.core.coverage.unread import UnreadFiles
-from txnlib.core.display import counted, duration, elapsed, printable, size, utc_time
+from txnlib.core.display import counted, duration, elapsed, offset_text, printable, size, utc_time
 from txnlib.core.instants import BY_CLIENTS, BY_NOBODY
 from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from txnlib.core.rows import grouped
@@ -151,6 +151,8 @@ class Report:
     coordinators_read: int = 0
     coordinators_known: int = 0
     missing_coordinators: tuple[int, ...] = ()
+    #: Whether their number is Kafka's default, because nothing shows another one.
+    is_count_assumed: bool = False
     #: Topic and number of the first other partitions of which no copy was read.
     missing_partitions: tuple[tuple[str, int], ...] = ()
     #: What was given and not read, whether it has a partition or not: its number of paths and bytes, by reason, and the
@@ -360,11 +362,19 @@ class Report:
             closed = counted(self.coordinators_unopened, "coordinator partition")
             said.append(f"not opened: {closed} (what to do: coverage)")
         if self.coordinators_known and not self.coordinators_read and not self.coordinators_unopened:
-            said.append("no coordinator partition was captured (what to copy: collect-plan)")
+            number = f": {self.coordinators_known} are assumed, Kafka's default" if self.is_count_assumed else ""
+            said.append(f"no coordinator partition was captured (what to copy: collect-plan){number}")
         elif self.missing_coordinators:
             numbers = ", ".join(map(str, self.missing_coordinators[:20]))
             more = ", …" if len(self.missing_coordinators) > 20 else ""
-            said.append(f"not captured: __transaction_state-{{{numbers}{more}}} (what to copy: collect-plan)")
+            lost = f"__transaction_state-{{{numbers}{more}}}"
+            if self.is_count_assumed:
+                lost = (
+                    f"{len(self.missing_coordinators)} of {self.coordinators_known} partitions of __transaction_state,"
+                    f" if it has {self.coordinators_known}, which is assumed as Kafka's default (else audit again with"
+                    " --coordinator-partitions N)"
+                )
+            said.append(f"not captured: {lost} (what to copy: collect-plan)")
         if self.as_of_basis in (BY_CLIENTS, BY_NOBODY):
             said.append(f"as of the {self.as_of_basis}")
         elif self.is_instant_assumed:
@@ -436,5 +446,5 @@ def _place_of_finding(row: Row) -> str:
     own = "" if row["transactional_id"] is None else printable(row["transactional_id"])
     if row["topic"] is None:
         return own
-    place = where(row) + ("" if row["offset"] is None else f" offset {row['offset']}")
+    place = where(row) + ("" if row["offset"] is None else f" {offset_text(row['offset'])}")
     return f"{own} in {place}" if own and row["topic"] == TRANSACTION_STATE_TOPIC else place

@@ -110,6 +110,7 @@ def report_of(
         assumed=tuple(run.settings["assumed"]),
         metadata_ms=run.settings["metadata_known_ms"],
         metadata_basis=run.settings["metadata_basis"],
+        is_count_assumed=run.settings["coordinator_partitions_basis"] == "DEFAULT",
         counts=counts,
         transactions=_sections(run, reach, known, shown),
         actions={

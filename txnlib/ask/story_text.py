@@ -16,7 +16,18 @@ from txnlib.ask.rows import Row, column_names
 from txnlib.ask.story import Story, Timeline
 from txnlib.ask.words import ahead, ends_text, where
 from txnlib.core.copies import End, Role
-from txnlib.core.display import counted, duration, elapsed, precise_time, printable, size, told, utc_time
+from txnlib.core.display import (
+    at_offset,
+    counted,
+    duration,
+    elapsed,
+    offset_text,
+    precise_time,
+    printable,
+    size,
+    told,
+    utc_time,
+)
 
 
 @singledispatch
@@ -87,7 +98,7 @@ def lines(story: Explained, *, is_short: bool = False) -> list[Row]:
         if event.log == place:
             offsets = str(event.offset) if event.offset == event.last_offset else f"{event.offset}–{event.last_offset}"
         elif event.offset is not None:
-            by = f"{event.log} @{event.offset}"
+            by = f"{event.log} {at_offset(event.offset)}"
         mark = f"<-- {event.mark}" if event.mark else ""
         cells = (offsets, by, _when(event, day, is_short=is_short), event.record, event.state_after, mark)
         rows.append(dict(zip(heads, cells, strict=True)))
@@ -152,7 +163,7 @@ def _explained_tail(explained: Explained, width: int = WIDTH) -> str:
     out += [line for text in (*_copies(explained), *_safety(row)) for line in folded(text, width)]
     out += ["", "RECORDS, as kafka-dump-log.sh prints them"] if explained.evidence else []
     for each in explained.evidence:
-        out += folded(f"  {where(each)} offset {each['offset']}: {printable(each['says'])}", width)
+        out += folded(f"  {where(each)} {offset_text(each['offset'])}: {printable(each['says'])}", width)
         out += [f"    {printable(line)}" for line in each["printed"]]
     return "".join(f"{line}\n" for line in out)
 
@@ -310,7 +321,7 @@ def _cells(event: Event, when: str, day: str | None) -> Row:
     time = "not known" if event.at_ms is None else precise_time(event.at_ms).removeprefix(f"{day} ")
     return {
         when: f"{time} ?" if event.clock == CLIENT else time,
-        "where": f"{event.log} @{event.offset}",
+        "where": event.log if event.offset is None else f"{event.log} {at_offset(event.offset)}",
         "lso": event.last_stable_offset,
         "producer": None if event.producer_id is None else f"{event.producer_id} epoch {event.producer_epoch}",
         "what": f"{event.event}  <-- {event.mark}" if event.mark else event.event,

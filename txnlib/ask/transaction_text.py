@@ -17,7 +17,7 @@ from txnlib.ask.story_text import for_programs, further, head_of, owner_of, with
 from txnlib.ask.stuck_ids import STUCK_ID
 from txnlib.ask.transaction import OUTCOME, TransactionStory
 from txnlib.ask.words import where
-from txnlib.core.display import BOOTSTRAP, counted, precise_time, printable
+from txnlib.core.display import BOOTSTRAP, at_offset, counted, precise_time, printable
 from txnlib.core.kafka_commands import refusal
 from txnlib.core.rows import grouped
 
@@ -93,7 +93,8 @@ _LOST: Final = (
 def _record(event: Event) -> str:
     at = "not known" if event.at_ms is None else precise_time(event.at_ms)
     who = "" if event.producer_id is None else f"producer {event.producer_id} epoch {event.producer_epoch}"
-    return f"  @{event.offset:<8} {at:<25} {event.event:<15} {who}  {printable(event.detail)}".rstrip()
+    place = "" if event.offset is None else at_offset(event.offset)
+    return f"  {place:<9} {at:<25} {event.event:<15} {who}  {printable(event.detail)}".rstrip()
 
 
 def _transaction_tail(whole: TransactionStory, width: int = WIDTH) -> str:

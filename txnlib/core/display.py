@@ -10,6 +10,10 @@ from typing import Final
 _ISO: Final = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d(?:\.\d{3})?Z)")
 #: What commands of Kafka's tools have behind their name. Nothing from a log stands before it.
 BOOTSTRAP: Final = "--bootstrap-server $BOOTSTRAP"
+#: Records of console text have no offsets. These stand for them, which order them and match no real one: the first, and
+#: the step.
+FIRST_OF_TEXT: Final = -(1 << 62)
+OFFSETS_OF_TEXT: Final = 2
 #: Characters of our own that not every terminal has -> what stands for them there.
 _IN_ASCII: Final = str.maketrans({"─": "-", "–": "-", "…": "...", "’": "'"})
 #: An instant in JSON, as epoch ms.
@@ -81,6 +85,20 @@ def counted(number: int, name: str) -> str:
 def printable(text: object) -> str:
     """Text from a log, safe to print: control characters and line feeds of a transactional id must not forge lines."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(text))
+
+
+def at_offset(offset: int) -> str:
+    """@24: a place in a log; of console text, which prints no offsets, its record."""
+    return f"@{offset}" if offset >= 0 else f"record {_record_of_text(offset)} of its text"
+
+
+def offset_text(offset: int) -> str:
+    """The same in words: offset 24."""
+    return f"offset {offset}" if offset >= 0 else f"record {_record_of_text(offset)} of its text"
+
+
+def _record_of_text(offset: int) -> int:
+    return (offset - FIRST_OF_TEXT) // OFFSETS_OF_TEXT
 
 
 def encodable(text: str, encoding: str | None) -> str:

@@ -25,7 +25,7 @@ from txnlib.ask.report import cards, meaning
 from txnlib.ask.rows import Row, key_of, transactions_of
 from txnlib.ask.transaction import TransactionStory
 from txnlib.ask.words import ends_text
-from txnlib.core.display import elapsed, instant, printable, size, told, utc_time
+from txnlib.core.display import elapsed, instant, offset_text, printable, size, told, utc_time
 from txnlib.core.kafka_commands import option, refusal, with_places
 from txnlib.page import page_head, page_rows
 from txnlib.page.page_head import is_offered
@@ -269,6 +269,7 @@ _GLOBALS: Final[dict[str, Any]] = {
     "is_offered": is_offered,
     "key_of": key_of,
     "name": name,
+    "offset_text": offset_text,
     "partition_anchor": partition_anchor,
     "size": size,
     "timed": timed,

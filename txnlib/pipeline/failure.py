@@ -29,7 +29,7 @@ MORE_MEMORY: Final = f"Give it more (Spark: --driver-memory after --; on a clust
 CAUSES: Final = (
     FailureCause(
         "no space is left on the disk",
-        f"Free space for the tables and for Spark's temporary files (spark.local.dir), then {AGAIN}",
+        f"Free space for the tables and for temporary files (of Spark: spark.local.dir), then {AGAIN}",
         r"No space left on device|Disk quota exceeded|There is not enough space on the disk|DiskOutOfSpaceException"
         r"|\[Errno (28|122)\]",
     ),
@@ -76,7 +76,7 @@ CAUSES: Final = (
     FailureCause(
         "the folder of a table cannot be created",
         f"Make sure that this user can write to --output, then {AGAIN}",
-        r"DELTA_CANNOT_CREATE_LOG_PATH|Mkdirs failed to create",
+        r"DELTA_CANNOT_CREATE_LOG_PATH|Mkdirs failed to create|^Error: Os \{ code: 2, kind: NotFound",
     ),
     FailureCause(
         "a file vanished or cannot be read",

@@ -188,6 +188,12 @@ def _group_positions(run: Run) -> Callable[[DataFrame], DataFrame | None]:
     return found
 
 
+def _version_or_oldest(run: Run) -> str | None:
+    """The version of the brokers, else the oldest that they can have: only Kafka 3.0 and newer has a metadata log."""
+    known = run.settings.kafka_version
+    return "3.0+" if known is None and run.settings.metadata_known_ms is not None else known
+
+
 REPORT: Final[tuple[Step, ...]] = (
     table_of(
         open_transactions,
@@ -204,7 +210,12 @@ REPORT: Final[tuple[Step, ...]] = (
         unstable_batches=answered(unstable_batches),
     ),
     table_of(transaction_outcomes),
-    table_of(abort_plan, open_transactions=foremost_open(), whole_transactions=answered(whole_transactions)),
+    table_of(
+        abort_plan,
+        open_transactions=foremost_open(),
+        whole_transactions=answered(whole_transactions),
+        kafka_version=_version_or_oldest,
+    ),
     table_of(
         blocked_groups,
         group_positions=Given(("committed_offsets", "producer_spans", "coverage"), _group_positions),

@@ -22,6 +22,10 @@ def test_a_version_of_confluent_platform_is_that_of_its_kafka(version, kafka, fo
     assert is_confluent(version) is (("-c") in version)
 
 
+def test_the_oldest_version_that_it_can_be_proves_nothing_of_later_ones():
+    assert (is_from((3, 0), "3.0+"), is_from((2, 8), "3.0+"), is_from((4, 0), "3.0+")) == (True, True, None)
+
+
 @pytest.mark.parametrize("version", [None, "", "unknown", "4", "99.0.0-ccs"])
 def test_of_other_words_nothing_is_known(version):
     assert is_from((3, 0), version) is None

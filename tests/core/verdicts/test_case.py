@@ -599,7 +599,8 @@ def test_a_time_that_no_clock_shows_is_named():
 
 LOSSES = [
     ({"gap_offset": 60, "role": "OTHER"}, "has a hole before offset 60"),
-    ({"ends": "SHORT"}, "ends below the high watermark"),
+    ({"ends": "SHORT", "noted_high_watermark": 90, "survives_until": 80}, "ends below the high watermark"),
+    ({"ends": "SHORT"}, "ends below what a file beside it shows"),
     ({"damaged_offset": 60}, "is damaged above the transaction's start"),
 ]
 

@@ -11,6 +11,8 @@ from txnlib.core.verdicts.cause import CAUSES, Likelihood, causes
 from txnlib.core.verdicts.no_commit import answer_of
 from txnlib.core.verdicts.reason import Reason
 
+#: Nobody's, where a coordinator's log has a hole: compaction may have removed a tombstone.
+CLEANED = replace(NOBODY, compacted_offset=12)
 AFTER = replace(MARKED, producer_epoch=MARKED.marker_epoch)
 MINUTE = 60_000
 
@@ -204,8 +206,9 @@ NAMED = [
         ["KAFKA-14402", "KAFKA-19446", "KAFKA-18957"],
     ),
     ("PARTITION_NOT_IN_TRANSACTION", AFTER, COMPLETE, ["KAFKA-14402", "KAFKA-12671"]),
-    ("PRODUCER_ID_UNKNOWN_TO_EVERY_COORDINATOR", PARTITION, NOBODY, ["tombstone", "made up"]),
-    ("PRODUCER_ID_UNKNOWN_TO_EVERY_COORDINATOR", MARKED, NOBODY, ["disk lost", "tombstone"]),
+    ("PRODUCER_ID_UNKNOWN_TO_EVERY_COORDINATOR", PARTITION, CLEANED, ["tombstone", "made up"]),
+    ("PRODUCER_ID_UNKNOWN_TO_EVERY_COORDINATOR", MARKED, CLEANED, ["disk lost", "tombstone"]),
+    ("PRODUCER_ID_UNKNOWN_TO_EVERY_COORDINATOR", PARTITION, NOBODY, ["made up"]),
     ("TRANSACTIONAL_ID_EXPIRED", PARTITION, COMPLETE, ["expired meanwhile"]),
     ("PRODUCER_ID_ROTATED", PARTITION, COMPLETE, ["has given up"]),
     ("EPOCH_AHEAD_OF_COORDINATOR", PARTITION, ONGOING, ["never assigned", "older copy"]),

@@ -65,8 +65,14 @@ def is_confluent(kafka_version: str | None) -> bool:
 
 
 def is_from(first: tuple[int, int], kafka_version: str | None) -> bool | None:
-    """Whether a version is at least `first`, (major, minor); None if unknown."""
-    numbers = [int(part) for part in (kafka_version or "").split(".")[:2] if _NUMBER.fullmatch(part)]
+    """Whether a version is at least `first`, (major, minor); None if unknown.
+
+    A version that ends with `+` is the oldest that it can be: `3.0+`.
+    """
+    version = kafka_version or ""
+    if version.endswith("+"):
+        return True if is_from(first, version.removesuffix("+")) else None
+    numbers = [int(part) for part in version.split(".")[:2] if _NUMBER.fullmatch(part)]
     if len(numbers) < 2:
         return None
     major, minor = numbers

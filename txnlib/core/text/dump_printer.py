@@ -56,7 +56,8 @@ def coordinator_line(record: Row) -> str:
     """The record line of a coordinator record, from a row of `transaction_log`."""
     name = record["transactional_id"]
     key_size = 4 + len(name.encode())
-    head = f"| offset: {record['offset']} CreateTime: {on_disk(record['timestamp_ms'])} keySize: {key_size}"
+    offset = record["offset"] if record["offset"] >= 0 else "not printed"
+    head = f"| offset: {offset} CreateTime: {on_disk(record['timestamp_ms'])} keySize: {key_size}"
     if record["is_tombstone"]:
         size, payload = -1, "<DELETE>"
     elif record["value_version"] is None:

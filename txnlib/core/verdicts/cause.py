@@ -202,6 +202,12 @@ def _not_added(likelihood: Likelihood, given: Callable[[Answer], bool]) -> Cause
     )
 
 
+def _may_be_compacted(case: Case) -> bool:
+    """Whether a record may have been removed from a coordinator's log: no copy shows one that has all records."""
+    logs = case.facts.coordinators
+    return not logs or any(each.hole_end is not None for each in logs)
+
+
 _NO_LEADER: Final = CauseRule(CauseName.NO_LEADER, _PROVEN, "{leaderless}", is_leaderless)
 _NO_COORDINATOR: Final = CauseRule(
     CauseName.NO_COORDINATOR, _PROVEN, "{coordinator_leaderless}", is_coordinator_leaderless
@@ -286,7 +292,7 @@ CAUSES: Final[Mapping[Reason, tuple[CauseRule, ...]]] = {
             _NO_RECORD + ", although a coordinator wrote its marker at offset {marker_offset}",
             _has_marker,
         ),
-        CauseRule(CauseName.ID_EXPIRED, _P, _NO_RECORD),
+        CauseRule(CauseName.ID_EXPIRED, _P, _NO_RECORD, _may_be_compacted),
         CauseRule(
             CauseName.RECORDS_LOST_OR_ID_MADE_UP,
             _P,

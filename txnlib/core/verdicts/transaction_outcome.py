@@ -108,6 +108,7 @@ HIDDEN_BY: Final[Mapping[str, str]] = {
     "is_followed": "later markers of the producer are here, and which one is of this transaction is not known",
     "has_hole": "the copy has a hole before offset {gap_offset}",
     "is_damaged": "the copy is damaged at offset {damaged_offset}",
+    "is_not_opened": "no file of the copy was opened: coverage says why",
     "is_not_decoded": "the copy is text in which markers were not printed",
     "is_not_known_to_the_end": "the copy is known only until {known_until}",
     "begins_late": "the copy begins at offset {from_offset}",

@@ -83,6 +83,8 @@ ASSUMED: Final = (
 )
 #: The same where they are noted, and of a coordinator there is only what a console consumer printed.
 PRINTED: Final = "a console consumer's text of {name} does not tell where it ends (dump or copy that partition): "
+#: Most numbers of missing partitions to name.
+_NAMED: Final = 5
 #: Text for a last write of unknown age.
 UNSHOWN: Final = "its last write is stamped with a time that no clock shows ({ms} ms)"
 
@@ -273,9 +275,11 @@ def _loss(case: Case) -> str:
     is_below = is_above(case.copy.noted_high_watermark, case.copy.survives_until)
     if case.copy.tail in ENDS_SHORT and not is_below:
         return "could not be read to its end"
-    return (
-        "ends below the high watermark" if case.copy.ends == End.SHORT else "is damaged above the transaction's start"
-    )
+    if is_below:
+        return "ends below the high watermark"
+    if case.copy.ends == End.SHORT:
+        return "ends below what a file beside it shows"
+    return "is damaged above the transaction's start"
 
 
 def _missing(case: Case) -> str:
@@ -284,7 +288,12 @@ def _missing(case: Case) -> str:
     missing, leader = case.facts.missing_coordinators, case.coordinator_leader
     if missing is None:
         return "no partition of __transaction_state was captured"
-    named = ", ".join(map(str, missing)) or "none"
+    named = ", ".join(map(str, missing[:_NAMED])) or "none"
+    more = len(missing) - _NAMED
+    named += f" and {more} more" if more > 0 else ""
+    assumed = ""
+    if case.facts.count_basis == CountBasis.DEFAULT:
+        assumed = ", if it has as many as Kafka's default (else give --coordinator-partitions)"
     led = "" if leader is None else f" (led by broker {leader})"
     partition = "partition {} is" if len(missing) == 1 else "partitions {} are"
-    return f"__transaction_state {partition.format(named)} missing or incomplete{led}"
+    return f"__transaction_state {partition.format(named)} missing or incomplete{led}{assumed}"

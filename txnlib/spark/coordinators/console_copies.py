@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 
 from txnlib.core.copies import HARMLESS_REASONS
 from txnlib.core.coverage.captured_files import PRINTED
+from txnlib.core.display import FIRST_OF_TEXT, OFFSETS_OF_TEXT
 from txnlib.core.kafka.transaction_state import COMPLETE_STATES
 from txnlib.spark.core_udfs import coordinator_partition_of
 from txnlib.spark.instants import clock_ms
@@ -22,9 +23,6 @@ from txnlib.spark.schemas import COPY, TABLES, conform
 
 #: Above every offset: a record in an unreadable range may have been newer than any other.
 _BEHIND_ALL: Final = 1 << 62
-#: Offsets of console records start here and increase by two. They order records, match no real offset, and never look
-#: consecutive.
-_FIRST_OFFSET: Final = -(1 << 62)
 
 
 def console_records(console_log: DataFrame, transaction_log: DataFrame, coordinator_partitions: int) -> DataFrame:
@@ -55,7 +53,7 @@ def console_records(console_log: DataFrame, transaction_log: DataFrame, coordina
     )
     placed = located.join(broadcast(used), on=["partition", "source", "part"], how="left").withColumns(
         {
-            "offset": F.when(F.col("is_used"), F.lit(_FIRST_OFFSET) + F.col("position") * 2),
+            "offset": F.when(F.col("is_used"), F.lit(FIRST_OF_TEXT) + F.col("position") * OFFSETS_OF_TEXT),
             "timestamp_ms": F.when(is_timed, F.col("last_update_ms")),
         }
     )

@@ -13,6 +13,7 @@ from typing import Final
 
 from pyspark.sql import DataFrame
 
+from txnlib.core.copies import UNOPENED
 from txnlib.core.finding_catalogue import Finding
 from txnlib.core.kafka.marker_acceptance import MOST_RAISED
 from txnlib.core.schema.rows_of_runs import quoted, quoted_list
@@ -123,6 +124,7 @@ told AS (
   GROUP BY transactional_id, transaction_number, topic, partition
 ), of_copy AS (
   SELECT topic, partition, unix_millis(known_until) AS known_ms,
+    coalesce(tail, '') = '{UNOPENED}' AND first_offset IS NULL AS is_unopened,
     {SHOWS_MARKERS} AS is_whole, gap_offset, damaged_offset, is_decoded, {BEGINS_LATE} AS begins_late,
     greatest(read_from_offset, log_start_offset) AS from_offset, TRUE AS is_captured
   FROM {{coverage}} WHERE is_judged
@@ -136,7 +138,8 @@ told AS (
     coalesce(other_offset, placed.marker_offset) AS marker_offset, {_EVIDENCE} AS evidence, is_gone, is_captured,
     is_captured IS NULL AS is_not_captured, gap_offset IS NOT NULL AS has_hole,
     damaged_offset IS NOT NULL AS is_damaged,
-    NOT is_decoded AS is_not_decoded, gap_offset, damaged_offset, begins_late, from_offset,
+    coalesce(is_unopened, FALSE) AS is_not_opened, NOT is_decoded AS is_not_decoded,
+    gap_offset, damaged_offset, begins_late, from_offset,
     NOT coalesce(known_ms > coalesce(completed_ms, decided_ms), FALSE) AS is_not_known_to_the_end,
     coalesce(date_format({instant("known_ms")}, "yyyy-MM-dd'T'HH:mm:ss'Z'"), 'an unknown instant')
       AS known_until
@@ -147,8 +150,8 @@ told AS (
 ), own AS (
   SELECT {_KEY}, proven.topic, proven.partition, proven.producer_id, proven.producer_epoch, is_two_phase_commit,
     decided_outcome, decision_state, decided_ms, known_from, proven.marker_offset, evidence, is_gone, is_captured,
-    is_not_captured, has_hole, is_damaged, is_not_decoded, gap_offset, damaged_offset, begins_late, from_offset,
-    is_not_known_to_the_end, is_followed, known_until, {_OF_SPAN},
+    is_not_captured, has_hole, is_damaged, is_not_opened, is_not_decoded, gap_offset, damaged_offset, begins_late,
+    from_offset, is_not_known_to_the_end, is_followed, known_until, {_OF_SPAN},
     proven.marker_offset IS NOT NULL OR (
       coalesce(newest_epoch >= records_from AND spans.producer_epoch <= records_until, TRUE)
       AND (decision_state != {quoted(DecisionState.COMPLETE)}
