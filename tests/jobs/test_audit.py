@@ -78,7 +78,16 @@ def test_a_later_audit_remembers_since_when_a_transaction_hangs(out, sample, cap
 
 def test_a_dry_run_says_what_would_be_read_and_writes_nothing(sample, tmp_path, capsys):
     assert main(audit.job, ["--input", sample, "--dry-run"]) == 0
-    assert "cluster quickstart, as of 2026-11-21T07:42:41.899+00:00 (newest capture instant)" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert told.startswith("cluster quickstart, as of 2026-11-21 07:42:41Z (newest capture instant)\n")
+    assert " KiB: " in told.splitlines()[1]
+
+
+def test_an_instant_before_all_copies_is_questioned_at_once(sample, capsys):
+    """A slip in the hour: without a word, nothing would be old enough to hang."""
+    for instant, is_odd in {"2026-11-21T06:42:41Z": True, "2026-11-21T07:42:41.899Z": False}.items():
+        assert main(audit.job, ["--input", sample, "--dry-run", "--as-of", instant]) == 0
+        assert ("before the first copy was taken" in capsys.readouterr().err) is is_odd
 
 
 def test_a_failure_inside_exits_with_1_and_is_noted(sample, tmp_path, capsys, monkeypatch):

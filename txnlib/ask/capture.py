@@ -36,7 +36,7 @@ def answer(options: Namespace) -> CommandOutput:
         Path(options.output),
         topics=options.topics,
         scope=options.scope,
-        since_ms=None if options.since is None else parse_instant(options.since, "--since"),
+        since_ms=None if options.since is None else parse_instant(options.since, "--since", takes_days=True),
         limit_rate=None if options.limit_rate is None else _rate(options.limit_rate),
         cluster=options.cluster,
         is_dry_run=options.dry_run,

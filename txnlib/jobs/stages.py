@@ -5,14 +5,13 @@ from __future__ import annotations
 import sys
 from argparse import Namespace
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import Final
 
 from txnlib.ask.acknowledgements import Acknowledged
 from txnlib.ask.atomic_file import write_whole_file
 from txnlib.ask.report_text import terminal_report
 from txnlib.ask.run_result import matches
-from txnlib.core.display import encodable
+from txnlib.core.display import encodable, printable, size, utc_time
 from txnlib.engine.retention import forget_runs
 from txnlib.errors import ExitCode
 from txnlib.jobs import options
@@ -51,10 +50,9 @@ def print_plan(run: Run) -> int:
     assert capture is not None
     counts = {kind: len(capture.of_kind(kind)) for kind in FileKind}
     files = ", ".join(f"{count} {kind.value}" for kind, count in counts.items() if count)
-    instant = datetime.fromtimestamp(settings.as_of_ms / 1000, UTC).isoformat(timespec="milliseconds")
     print(
-        f"cluster {settings.cluster}, as of {instant} ({settings.as_of_basis})\n"
-        f"{len(capture.files)} files, {capture.size} bytes: {files}\n"
+        f"cluster {printable(settings.cluster)}, as of {utc_time(settings.as_of_ms)} ({settings.as_of_basis})\n"
+        f"{len(capture.files)} files, {size(capture.size)}: {files}\n"
         f"from {', '.join(run.inputs)}"
     )
     return 0

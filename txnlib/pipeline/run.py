@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from txnlib.core.display import Written, duration, printable, size
+from txnlib.core.display import Written, duration, printable, size, utc_time
 from txnlib.core.kafka.coordinator_partition import CountBasis
 from txnlib.core.verdicts.cluster_facts import Thresholds
 from txnlib.engine.choice import choose, label
@@ -199,8 +199,15 @@ def _decide(request: AuditRequest, given: BaseModel, capture: Capture, instant: 
 
 
 def _compare_instants(as_of_ms: int, capture: Capture, say: Callable[[str], object]) -> None:
-    """Says if the instant of the audit is more than a day from the newest copy: it may be a slip of the pen."""
-    newest_ms = capture.notes.newest_instant_ms
+    """Says if the instant of the audit is before any copy was taken, or more than a day from the newest one: it may be
+    a slip of the pen."""
+    newest_ms, oldest_ms = capture.notes.newest_instant_ms, capture.notes.noted_at_ms
+    if oldest_ms is not None and as_of_ms < oldest_ms:
+        say(
+            f"--as-of is {utc_time(as_of_ms)}, before the first copy was taken ({utc_time(oldest_ms)}): ages count up"
+            " to then only. Is it meant?"
+        )
+        return
     if newest_ms is not None and abs(as_of_ms - newest_ms) > MS_PER_DAY:
         side = "after" if as_of_ms > newest_ms else "before"
         say(f"--as-of is {duration(abs(as_of_ms - newest_ms))} {side} the newest copy: is it meant?")
