@@ -105,6 +105,7 @@ esac
     done = subprocess.run(["bash", script], env=environment, capture_output=True, text=True)
     ran = (folder / "ran").read_text().splitlines() if (folder / "ran").exists() else []
     assert ("STOPPED" in done.stderr) == (done.returncode != 0), done.stderr
+    (folder / "told").write_text(done.stderr)
     return done.returncode, [line.split()[2] for line in ran]
 
 
@@ -141,6 +142,49 @@ def test_nothing_is_done_if_the_tool_fails(script, command):
 
 def test_an_abort_without_effect_is_a_surprise(script):
     assert carried_out(script, {**AS_PLANNED, "ended": producers(24)})[0] == 1
+    told = (script.parent / "told").read_text()
+    assert "expected producer 7 with CurrentTransactionStartOffset None\nprinted\nProducerId" in told
+
+
+EXPECTED = {
+    "another transaction began": "producer 7 with CurrentTransactionStartOffset 24",
+    "the coordinator lists the partition": ("no payments-0 among TopicPartitions, and no PrepareCommit of producer 7"),
+    "the live tool finds nothing": "a row of producer 7 with StartOffset 24",
+}
+
+
+@pytest.mark.parametrize("surprise", EXPECTED)
+def test_a_stop_says_where_it_is_what_was_expected_and_what_to_do(script, surprise):
+    carried_out(script, {**AS_PLANNED, **SURPRISES[surprise]})
+    told = (script.parent / "told").read_text()
+    assert "\nSTOPPED  at step 1 of 1 (1. ABORT payments-0 offset 24, producer 7), not as planned: " in f"\n{told}"
+    assert f"\nexpected {EXPECTED[surprise]}\nprinted\n" in told
+    assert told.endswith("\ndone     0 of 1 steps, which stay done. Audit again before you go on.\n")
+
+
+def test_a_failing_abort_says_so(script):
+    code, ran = carried_out(script, AS_PLANNED, fails="abort")
+    assert (code, ran[-1]) == (1, "abort")
+    assert (
+        "the command failed: kafka-transactions.sh --bootstrap-server broker:9092 abort"
+        in (script.parent / "told").read_text()
+    )
+
+
+def test_all_steps_are_counted(script):
+    carried_out(script, AS_PLANNED)
+    told = (script.parent / "told").read_text()
+    assert told.startswith("step     1 of 1: 1. ABORT payments-0 offset 24, producer 7\n")
+    assert told.endswith("\ndone     1 of 1 steps\n")
+
+
+def test_with_nothing_to_do_it_is_short(tmp_path):
+    _, row = row_of(replace(HANGING, transactional_id="pay"))
+    write_plan(tmp_path, {**row, "action": Action.DO_NOT_ABORT.name})
+    _, out, _ = txn_audit(tmp_path, "abort-plan", "--format", "sh")
+    assert len(out.splitlines()) < 15
+    done = subprocess.run(["bash"], input=out, env={"PATH": os.environ["PATH"]}, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "nothing to do\n"), "no address is needed"
 
 
 def test_the_text_of_a_stored_command_is_not_run(tmp_path):

@@ -144,6 +144,10 @@ def answer(run: StoredRun, options: Namespace) -> CommandOutput:
 # ---- The plan of an audit as a script
 
 
+#: The head of a script that runs nothing.
+_NOTHING: Final = r"""#!/usr/bin/env bash
+# `txnlib` planned no step for a script in {run}, as of {as_of}.
+"""
 _HEAD: Final = r"""#!/usr/bin/env bash
 # Ends open transactions, as `txnlib` planned it in {run}, as of {as_of}.
 # Read it, audit again if that is not recent, then: BOOTSTRAP=broker:9092 bash SCRIPT
@@ -167,16 +171,23 @@ kafka-transactions.sh() {{
   "$tool" ${{COMMAND_CONFIG:+--command-config "$COMMAND_CONFIG"}} "$@"
 }}
 
-# present|absent COLUMNS CONDITION COMMAND...: runs a command that prints a table, and checks whether a row meets an awk
-# condition.
+# step NUMBER TITLE: a step begins.
+number=0 doing=""
+step() {{
+  number="$1" doing="$2"
+  printf 'step     %s of {steps}: %s\n' "$number" "$doing" >&2
+}}
+
+# present|absent COLUMNS CONDITION EXPECTED COMMAND...: runs a command that prints a table, and checks whether a row
+# meets an awk condition, which is EXPECTED in words.
 # A table without these columns, or without rows, is a surprise, too.
 present() {{ check yes "$@"; }}
 absent() {{ check no "$@"; }}
 check() {{
-  local wanted="$1" columns="$2" condition="$3" printed found
-  shift 3
+  local wanted="$1" columns="$2" condition="$3" expected="$4" printed found
+  shift 4
   printf 'check    %s\n' "$*" >&2
-  printed="$("$@")" || surprise "the command failed" "$printed"
+  printed="$("$@")" || surprise "the command failed: $*" "$printed" "$expected"
   found="$(awk -F '\t' -v columns="$columns" '
     function value(name) {{ return cells[column[name]] }}
     function lists(names, name) {{ return index("," names ",", "," name ",") > 0 }}
@@ -189,28 +200,32 @@ check() {{
     }}
     '"$condition"' {{ found = 1 }}
     END {{ print (strange || NR < 2) ? "unknown" : found ? "yes" : "no" }}' <<<"$printed")"
-  [[ "$found" == "$wanted" ]] || surprise "not as planned" "$printed"
+  [[ "$found" == "$wanted" ]] || surprise "not as planned: $*" "$printed" "$expected"
 }}
 surprise() {{
-  printf 'STOPPED  %s; it printed:\n%s\n' "$1" "$2" >&2
+  printf 'STOPPED  at step %s of {steps} (%s), %s\nexpected %s\nprinted\n%s\n' "$number" "$doing" "$1" "$3" "$2" >&2
+  printf 'done     %s of {steps} steps, which stay done. Audit again before you go on.\n' "$((number - 1))" >&2
   exit 1
 }}
 run() {{
   printf 'run      %s\n' "$*" >&2
-  "$@"
+  "$@" || surprise "the command failed: $*" "" "no error; whether it had an effect, describe-producers shows"
 }}
 """
 
 
 def abort_plan_script(rows: Sequence[Row], run_id: str, as_of: str) -> str:
     """A Bash script. `as_of`: the instant of the audit, as text."""
-    head = _HEAD.format(run=printable(run_id), as_of=as_of)
-    steps = "".join(map(_step, rows))
+    runs = [row["number"] for row in rows if obstacle(row) is None]
+    head = (_HEAD if runs else _NOTHING).format(run=printable(run_id), as_of=as_of, steps=len(runs))
+    place = {number: at for at, number in enumerate(runs, 1)}
+    steps = "".join(_step(row, place.get(row["number"], 0)) for row in rows)
     needed = kafka_commands.permissions(line for line in steps.splitlines() if not line.startswith("#"))
-    return f"{head}{_comment(needed)}{steps}\nprintf 'done\\n' >&2\n"
+    end = f"done     {len(runs)} of {len(runs)} steps" if runs else "nothing to do"
+    return f"{head}{_comment(needed)}{steps}\nprintf '{end}\\n' >&2\n"
 
 
-def _step(row: Row) -> str:
+def _step(row: Row, number: int) -> str:
     title = f"{row['number']}. {row['action']} {_where(row)}, producer {row['producer_id']}"
     problem = obstacle(row)
     if problem is not None:
@@ -223,7 +238,8 @@ def _step(row: Row) -> str:
         return _comment([f"{title}: {problem}", *known, *(f"note     {note}" for note in row["notes"] or ())])
     # From its columns, not the stored text: a table that somebody edited must not run anything else.
     command = kafka_commands.abort(row["topic"], row["partition"], row["start_offset"])
-    lines = [*map(_condition, before(row)), f"run {command}", *map(_condition, after(row))]
+    begin = f"step {number} {shlex.quote(printable(title))}"
+    lines = [begin, *map(_condition, before(row)), f"run {command}", *map(_condition, after(row))]
     return _comment([title, *(f"note     {note}" for note in row["notes"] or ())]) + "".join(
         f"{line}\n" for line in lines
     )
@@ -231,7 +247,8 @@ def _step(row: Row) -> str:
 
 def _condition(condition: Condition) -> str:
     check = "present" if condition.is_present else "absent"
-    words = [check, shlex.quote(" ".join(condition.columns)), shlex.quote(condition.row), condition.command]
+    said = (" ".join(condition.columns), condition.row, condition.says)
+    words = [check, *map(shlex.quote, said), condition.command]
     return " \\\n  ".join(words)
 
 

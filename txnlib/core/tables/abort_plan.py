@@ -147,12 +147,13 @@ class Condition:
     """A command, and what must hold for the table that it prints.
 
     `row` is an awk expression over the columns of a row, by their names in `value()`. `is_present`: whether such a row
-    must be there, or must not.
+    must be there, or must not. `says`: what must be printed, in words.
     """
 
     command: str
     row: str
     is_present: bool
+    says: str
 
     @property
     def columns(self) -> list[str]:
@@ -166,15 +167,27 @@ def _before_abort(row: Mapping[str, Any]) -> str:
     return f'lists(value("TopicPartitions"), "{place}") || ({decided})'
 
 
+def _is_not_of_coordinator(row: Mapping[str, Any]) -> str:
+    place = f"{row['topic']}-{row['partition']}"
+    commit = TransactionState.PREPARE_COMMIT.kafka_name
+    return f"no {place} among TopicPartitions, and no {commit} of producer {row['producer_id']}"
+
+
+def _is_decided_abort(row: Mapping[str, Any]) -> str:
+    return f"{TransactionState.PREPARE_ABORT.kafka_name} of producer {row['producer_id']}"
+
+
 def _before_decided_abort(row: Mapping[str, Any]) -> str:
     return f'value("TransactionState") == "{TransactionState.PREPARE_ABORT.kafka_name}" && {_of_producer(row)}'
 
 
-#: The actions that a script carries out -> the condition on the coordinator's state, and whether a row must meet it, or
-#: must not. All other actions need the owner of an application, a look into a log, time, or another copy.
-_AT_COORDINATOR: Final[Mapping[Action, tuple[Callable[[Mapping[str, Any]], str], bool]]] = {
-    Action.ABORT: (_before_abort, False),
-    Action.ABORT_AS_DECIDED: (_before_decided_abort, True),
+_OfRow = Callable[[Mapping[str, Any]], str]
+#: The actions that a script carries out -> the condition on the coordinator's state, whether a row must meet it, or
+#: must not, and this in words. All other actions need the owner of an application, a look into a log, time, or another
+#: copy.
+_AT_COORDINATOR: Final[Mapping[Action, tuple[_OfRow, bool, _OfRow]]] = {
+    Action.ABORT: (_before_abort, False, _is_not_of_coordinator),
+    Action.ABORT_AS_DECIDED: (_before_decided_abort, True, _is_decided_abort),
 }
 
 
@@ -182,15 +195,18 @@ def before(row: Mapping[str, Any]) -> list[Condition]:
     """What must hold before the command of a row of `abort_plan` is run."""
     producers = kafka_commands.describe_producers(row["topic"], row["partition"])
     is_open = f'{_of_producer(row)} && value("CurrentTransactionStartOffset") == "{row["start_offset"]}"'
-    conditions = [Condition(producers, is_open, is_present=True)]
+    offset = row["start_offset"]
+    says = f"producer {row['producer_id']} with CurrentTransactionStartOffset {offset}"
+    conditions = [Condition(producers, is_open, is_present=True, says=says)]
     if row["transactional_id"] is not None:
-        condition, is_present = _AT_COORDINATOR[Action[row["action"]]]
-        conditions.append(Condition(kafka_commands.describe(row["transactional_id"]), condition(row), is_present))
+        condition, is_present, says_of = _AT_COORDINATOR[Action[row["action"]]]
+        described = kafka_commands.describe(row["transactional_id"])
+        conditions.append(Condition(described, condition(row), is_present, says_of(row)))
     if hanging_row(row["producer_id"], row["start_offset"]) in [step["must_print"] for step in row["before"] or ()]:
         is_found = f'{_of_producer(row)} && value("StartOffset") == "{row["start_offset"]}"'
-        conditions.append(
-            Condition(kafka_commands.find_hanging(row["topic"], row["partition"]), is_found, is_present=True)
-        )
+        found = kafka_commands.find_hanging(row["topic"], row["partition"])
+        says = f"a row of producer {row['producer_id']} with StartOffset {offset}"
+        conditions.append(Condition(found, is_found, is_present=True, says=says))
     return conditions
 
 
@@ -198,7 +214,8 @@ def after(row: Mapping[str, Any]) -> list[Condition]:
     """What must hold once the command was run."""
     producers = kafka_commands.describe_producers(row["topic"], row["partition"])
     is_open = f'{_of_producer(row)} && value("CurrentTransactionStartOffset") != "None"'
-    return [Condition(producers, is_open, is_present=False)]
+    says = f"producer {row['producer_id']} with CurrentTransactionStartOffset None"
+    return [Condition(producers, is_open, is_present=False, says=says)]
 
 
 def _of_producer(row: Mapping[str, Any]) -> str:
