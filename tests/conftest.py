@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import tarfile
 import time
@@ -20,6 +21,9 @@ os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
 # Spark's workers take PATH's python3 unless told otherwise.
 os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
 
+
+# What a script starts in the background ignores Ctrl-C, and so would every program that a test stops by it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The same examples in every run, and no database on disk; `--hypothesis-profile=exhaustive` takes new ones, and more.
 hypothesis_settings.register_profile("deterministic", derandomize=True, database=None, max_examples=60, deadline=None)
