@@ -125,7 +125,7 @@ def start(*, is_asked_for: bool = False) -> EmbeddedEngine:
                 ) from error
             server = _connected(None)
         try:
-            spark = _session(server.channel)
+            spark = _session(server.channel, folder)
         except BaseException:
             server.stop()
             raise
@@ -197,14 +197,14 @@ def _connect(server: Server, folder: Path | None) -> None:
         raise TimeoutError(f"it does not answer in {_PATIENCE} s") from error
 
 
-def _session(channel: Any) -> Any:
-    """The session of PySpark over a connection."""
+def _session(channel: Any, folder: Path) -> Any:
+    """The session of PySpark over a connection. `folder`: where it may keep rows."""
     from pyspark.sql.connect.session import SparkSession
 
     spark = SparkSession.builder.channelBuilder(_builder(channel)).create()
     for key, value in _OF_SESSION.items():
         spark.conf.set(key, value)
-    spark.is_embedded = True  # type: ignore[attr-defined]
+    spark.is_embedded, spark.private_folder = True, folder  # type: ignore[attr-defined]
     return spark
 
 

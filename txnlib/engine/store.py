@@ -132,6 +132,8 @@ class RunStore:
             return self.read_stamped(name).drop("cluster", "run_id")
         if name in self._made:
             return frame_of(self.store.spark, self._made[name], TABLES[name])
+        if name not in OF_PARTS and self._counts.get(name) == 0:
+            return no_rows(self.store.spark, TABLES[name])
         stored = self.store.read_all(name)
         rows = self._of_parts(stored) if name in OF_PARTS else stored.where(F.col("run_id") == self.run_id)
         return rows.select(*TABLES[name].names)
@@ -158,8 +160,10 @@ class RunStore:
 
     def is_empty(self, name: str) -> bool:
         """Whether this run has no rows in a table."""
-        count = None if name in OF_PARTS else self._counts.get(name)
-        return self.read(name).isEmpty() if count is None else count == 0
+        count = self._counts.get(name)
+        if count is None or (count == 0 and name in OF_PARTS):  # earlier audits have read its rows
+            return self.read(name).isEmpty()
+        return count == 0
 
     def read_stamped(self, name: str) -> DataFrame:
         """The rows of this run in a table or view, with the columns that name the run."""

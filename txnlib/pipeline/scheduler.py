@@ -97,32 +97,55 @@ def table_of(
 
 def table_of_rules(
     name: str,
-    rules: Iterable[tuple[Callable[..., DataFrame], Callable[..., Iterable[object]]]],
+    rules: Iterable[tuple[Callable[..., DataFrame | None], Callable[..., Iterable[object]]]],
     others: Iterable[Callable[..., Suspects | Iterable[object]]],
     *,
     after: tuple[str, ...] = (),
 ) -> TableStep:
     """The table of the rows that functions of the core make, mostly from what Spark selects.
 
-    `rules`: what selects, and the function that judges each row; the type of its only parameter names their dataclass:
-    `Iterable[OddMarker]`. `others`: functions that return suspects, or rows as dataclasses.
+    `rules`: what selects, or None if nothing can be odd, and the function that judges each row; the type of its only
+    parameter names their dataclass: `Iterable[OddMarker]`. `others`: functions that return suspects, or rows as
+    dataclasses. If the first parameter of either is a frame, its rows are what is judged: without any, it is not asked.
     """
-    calls = [called(other) for other in others]
+    calls = [_Asked.of(other) for other in others]
     selects = []
     for select, judge in rules:
         ((of,),) = (get_args(hint) for parameter, hint in get_type_hints(judge).items() if parameter != "return")
-        selects.append((called(select), of, judge))
+        selects.append((_Asked.of(select), of, judge))
 
-    def made(run: Run) -> DataFrame:
-        answered = [call(run) for call in calls]
+    def made(run: Run) -> DataFrame | pa.Table:
+        answered = [call.ask(run) for call in calls if call.may_answer(run)]
         suspects = [each for each in answered if isinstance(each, Suspects)]
-        suspects += [Suspects(select(run), of, judge) for select, of, judge in selects]
-        few = pa.concat_tables([arrow_rows(name, each) for each in answered if not isinstance(each, Suspects)])
-        made_in_tasks = (rows_by_core(name, each) for each in suspects)
-        return reduce(DataFrame.union, made_in_tasks, frame_of(run.spark, few, TABLES[name]))
+        for select, of, judge in selects:
+            rows = select.ask(run) if select.may_answer(run) else None
+            suspects += [] if rows is None else [Suspects(rows, of, judge)]
+        few = pa.concat_tables(
+            [arrow_rows(name, ()), *(arrow_rows(name, each) for each in answered if not isinstance(each, Suspects))]
+        )
+        made_in_tasks = [rows_by_core(name, each) for each in suspects]
+        if few.num_rows or not made_in_tasks:
+            made_in_tasks.append(frame_of(run.spark, few, TABLES[name]))
+        return reduce(DataFrame.union, made_in_tasks)
 
-    reads = (read for call in (*calls, *(select for select, *_ in selects)) for read in call.reads)
+    reads = (read for call in (*calls, *(select for select, *_ in selects)) for read in call.ask.reads)
     return TableStep(name, tuple(dict.fromkeys([*reads, *after])), made)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A function of a rule. `judged`: the table whose rows it judges; None if it judges something else."""
+
+    ask: Given
+    judged: str | None
+
+    @staticmethod
+    def of(function: Callable[..., Any]) -> _Asked:
+        first = next(iter(signature(function).parameters))
+        return _Asked(called(function), first if get_type_hints(function)[first] is DataFrame else None)
+
+    def may_answer(self, run: Run) -> bool:
+        return self.judged is None or not run.tables.is_empty(self.judged)
 
 
 def carry_out(run: Run, steps: Sequence[Step]) -> None:

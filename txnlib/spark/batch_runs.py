@@ -7,12 +7,14 @@ text have one batch each.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from txnlib.core.kafka.constants import MAX_SEQUENCE
+from txnlib.spark.joins import with_columns
 from txnlib.spark.schemas import TABLES
 
 #: The type of the batches of a run, as SQL.
@@ -49,34 +51,32 @@ def is_divided_at(offset: str) -> str:
     return f"({BATCHES} > 1 AND base_offset < {offset} AND {offset} <= last_offset)"
 
 
-def single_batches(rows: DataFrame, where: str) -> DataFrame:
+def single_batches(rows: DataFrame, where: str, *, has: Collection[str] = TABLES["record_batches"].names) -> DataFrame:
     """The rows, with the single batches of those runs for which `where` is true. Columns: those of `rows`.
 
-    `rows` are rows of `record_batches`, with other columns at will; of its own columns, those that are needed.
+    `rows` are rows of `record_batches`, with other columns at will. `has`: the columns of that table that they have.
     """
-    return _divided(rows, f"if(coalesce({where}, FALSE), run_batches, NULL)")
+    return _divided(rows, f"if(coalesce({where}, FALSE), run_batches, NULL)", has)
 
 
 def end_batches(rows: DataFrame) -> DataFrame:
-    """The rows, with the first and the last batch of each run. Columns: those of `rows`."""
-    return _divided(rows, f"array(get(run_batches, 0), get(run_batches, {BATCHES} - 1))")
+    """The rows, with the first and the last batch of each run. Columns: those of `rows`, which has all of
+    `record_batches`."""
+    return _divided(
+        rows, f"array(get(run_batches, 0), get(run_batches, {BATCHES} - 1))", TABLES["record_batches"].names
+    )
 
 
-def _divided(rows: DataFrame, batches: str) -> DataFrame:
+def _divided(rows: DataFrame, batches: str, has: Collection[str]) -> DataFrame:
     """The rows, with some batches in place of their runs. `batches`: these, as SQL; NULL leaves a run as it is.
 
     A row is repeated for each batch, so it must no longer have all of them.
     """
-    names = rows.columns
     own = rows.withColumn("_batches", F.expr(f"if({BATCHES} > 1, {batches}, NULL)"))
     rest = own.withColumn("run_batches", F.expr("if(_batches IS NULL, run_batches, NULL)"))
-    each = rest.selectExpr(*[f"`{name}`" for name in names], "explode_outer(_batches) AS _batch")
-    return each.selectExpr(
-        *[
-            f"if(_batch IS NULL, {name}, {_OF_BATCH[name]}) AS {name}" if name in _OF_BATCH else f"`{name}`"
-            for name in names
-        ]
-    )
+    each = rest.withColumn("_batch", F.expr("explode_outer(_batches)"))
+    values = {name: f"if(_batch IS NULL, {name}, {value})" for name, value in _OF_BATCH.items() if name in has}
+    return with_columns(each, values).drop("_batches", "_batch")
 
 
 _BASE: Final = "base_offset + _batch.offset"

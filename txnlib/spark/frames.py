@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
+from itertools import chain
+from pathlib import Path
+from tempfile import mkstemp
 from typing import Any, Final, cast
+from weakref import finalize
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, StructType
@@ -107,7 +113,42 @@ def gathered(frame: DataFrame) -> DataFrame:
 
     A plan contains a frame as often as it is used. What is broadcast is in the driver in any case.
     """
-    return _frame(frame.sparkSession, arrow_of(frame))
+    return gathered_if_any(frame) or frame.where("FALSE")
+
+
+def gathered_if_any(frame: DataFrame) -> DataFrame | None:
+    """The same; None if there are no rows."""
+    if is_embedded(frame.sparkSession):
+        return kept_if_any(frame)
+    rows = arrow_of(frame)
+    return _frame(frame.sparkSession, rows) if rows.num_rows else None
+
+
+def kept(frame: DataFrame) -> DataFrame:
+    """A frame that a plan names often, computed here and now.
+
+    The embedded engine plans a frame, and computes it, as often as it is named. So there its rows go into a file of the
+    engine, which goes when no plan reads it any more. Spark finds what is equal in a plan by itself.
+    """
+    return kept_if_any(frame) or frame.where("FALSE")
+
+
+def kept_if_any(frame: DataFrame) -> DataFrame | None:
+    """The same; None if it is known that there are no rows."""
+    spark = cast(Any, frame.sparkSession)
+    if not is_embedded(spark):
+        return frame
+    batches = (each for each in batches_of(frame) if each.num_rows)
+    first = next(batches, None)
+    if first is None:
+        return None
+    file, path = mkstemp(".parquet", "kept-", spark.private_folder)
+    with open(file, "wb") as stream, closing(pq.ParquetWriter(stream, first.schema, compression="lz4")) as writer:
+        for batch in chain([first], batches):
+            writer.write_batch(batch)
+    rows = cast(Any, spark.read.parquet(path))
+    finalize(rows._plan, Path(path).unlink, missing_ok=True)
+    return cast(DataFrame, rows)
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:

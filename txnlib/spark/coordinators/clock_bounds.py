@@ -94,16 +94,18 @@ WITH decided AS (
       AND there.leader_epoch = stamped_epoch
   WHERE at_ms IS NOT NULL
 )
-SELECT coordinator_clock, clock, producer_id, CAST(NULL AS STRING) AS topic, CAST(NULL AS BIGINT) AS partition,
-  CAST(NULL AS BIGINT) AS leader_epoch, {_OF_PAIRS}
-FROM stamped GROUP BY coordinator_clock, clock, producer_id
-UNION ALL
-SELECT coordinator_clock, clock, producer_id, topic, CAST(partition AS BIGINT), CAST(marker_leader_epoch AS BIGINT),
-  {_OF_PAIRS}
-FROM stamped LEFT SEMI JOIN (SELECT DISTINCT topic, partition FROM opened) AS places USING (topic, partition)
-GROUP BY coordinator_clock, clock, producer_id, topic, partition, marker_leader_epoch
-UNION ALL
-SELECT coordinator_clock, clock, producer_id, '{TRANSACTION_STATE_TOPIC}', CAST(coordinator_partition AS BIGINT),
-  CAST(stamped_epoch AS BIGINT), {_OF_PAIRS}
-FROM stamped GROUP BY coordinator_clock, clock, producer_id, coordinator_partition, stamped_epoch
+-- A pair counts for its clocks, for the leader epoch of a log with something open, and for that of its coordinator.
+SELECT coordinator_clock, clock, producer_id, topic, partition, leader_epoch, {_OF_PAIRS}
+FROM (
+  SELECT coordinator_clock, clock, producer_id, decided_ms, completed_ms, at_ms, inline(array(
+    named_struct('topic', CAST(NULL AS STRING), 'partition', CAST(NULL AS BIGINT), 'leader_epoch', CAST(NULL AS BIGINT),
+      'counts', TRUE),
+    named_struct('topic', stamped.topic, 'partition', CAST(stamped.partition AS BIGINT),
+      'leader_epoch', CAST(marker_leader_epoch AS BIGINT), 'counts', places.topic IS NOT NULL),
+    named_struct('topic', '{TRANSACTION_STATE_TOPIC}', 'partition', CAST(coordinator_partition AS BIGINT),
+      'leader_epoch', CAST(stamped_epoch AS BIGINT), 'counts', TRUE)))
+  FROM stamped LEFT JOIN (SELECT DISTINCT topic, partition FROM opened) AS places
+    ON places.topic = stamped.topic AND places.partition = stamped.partition
+)
+WHERE counts GROUP BY coordinator_clock, clock, producer_id, topic, partition, leader_epoch
 """

@@ -42,7 +42,7 @@ def coordinator_log(
     """
     current = no_rows(coverage.sparkSession, CURRENT_COPIES) if current_copies is None else current_copies
     log = select(_LOG, log=transaction_log, coverage=coverage, current=current)
-    return log.select(*transaction_log.columns, "is_superseded")
+    return log.select(*TABLES["transaction_log"].names, "is_superseded")
 
 
 _COPIES: Final = (

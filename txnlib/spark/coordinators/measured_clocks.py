@@ -13,7 +13,7 @@ from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, TRANSACTION_STATE_TOPI
 from txnlib.core.verdicts.clocks import MARKER_SLACK_MS, UNKNOWN
 from txnlib.core.verdicts.cluster_facts import cluster_clocks
 from txnlib.spark.coordinators.transactions import ended_instances
-from txnlib.spark.frames import local_rows
+from txnlib.spark.frames import kept, local_rows
 from txnlib.spark.instants import clock_ms
 from txnlib.spark.joins import quantile, select
 from txnlib.spark.schemas import TABLES, conform
@@ -43,7 +43,7 @@ def measured_clocks(
     columns = "topic string, partition int, leader_epoch int, clock string"
     measured = select(
         _MEASURED,
-        instances=ended_instances(coordinator_states),
+        instances=kept(ended_instances(coordinator_states)),
         spans=producer_spans,
         states=coordinator_states,
         copies=judged_copies,

@@ -21,6 +21,7 @@ from txnlib.spark.coordinators.transaction_markers import decision_markers
 from txnlib.spark.coordinators.transactional_ids import IS_TWO_PHASE_COMMIT
 from txnlib.spark.core_rows import struct
 from txnlib.spark.core_udfs import ended_by
+from txnlib.spark.frames import kept
 from txnlib.spark.instants import clock_ms, instant, is_shown
 from txnlib.spark.joins import select, with_columns
 from txnlib.spark.schemas import TABLES, conform
@@ -47,7 +48,7 @@ def transactions(
     instances = ended_instances(coordinator_states)
     level = _level_at_end(cluster_settings, transaction_version)
     decided_by = F.when(F.col("outcome") != "OPEN", ended_by()(F.expr(struct(Ending, _ENDING))))
-    ended = instances.withColumns({"ended_by": decided_by, "cluster_transaction_version": F.expr(level)})
+    ended = kept(instances.withColumns({"ended_by": decided_by, "cluster_transaction_version": F.expr(level)}))
     with_transactions = coordinator_states.where("transaction_number IS NOT NULL").select("producer_id")
     own = producer_spans.join(with_transactions, on="producer_id", how="left_semi")
     on = ["transactional_id", "coordinator_partition", "transaction_number"]

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from txnlib.core.findings.copy_findings import of_copies, of_replicas, of_snapshots
 from txnlib.spark.batch_runs import BATCH_HASH, single_batches
 from txnlib.spark.coverage import LIVING
-from txnlib.spark.frames import gathered
+from txnlib.spark.frames import gathered_if_any
 from txnlib.spark.joins import broadcast, bucket_of, select
 from txnlib.spark.producers.producer_spans import IS_OPEN
 from txnlib.spark.schemas import COPY, TOPIC_PARTITION
@@ -30,10 +30,10 @@ COMPARED: Final = (
 _COMPARED_RECORD: Final = ("transactional_id", "is_tombstone", "state", "producer_id", "producer_epoch", "partitions")
 
 
-def differing_records(transaction_log: DataFrame, coverage: DataFrame) -> DataFrame:
+def differing_records(transaction_log: DataFrame, coverage: DataFrame) -> DataFrame | None:
     """The first offset of each coordinator partition at which its copies have different records of one leader epoch.
 
-    They are of different logs. Records are compared by what is decoded.
+    They are of different logs. Records are compared by what is decoded. None if no copies differ.
     """
     living = broadcast(coverage.where(LIVING).select(*COPY))
     records = (
@@ -41,28 +41,34 @@ def differing_records(transaction_log: DataFrame, coverage: DataFrame) -> DataFr
         .join(living, on=list(COPY), how="left_semi")
         .withColumn("partitions", F.expr("sort_array(partitions)"))
     )
-    return _first_difference(records, "topic, partition, offset, coordinator_epoch", _COMPARED_RECORD)
+    return _first_difference(records, ("offset", "coordinator_epoch"), _COMPARED_RECORD)
 
 
-def differing_batches(record_batches: DataFrame, coverage: DataFrame) -> DataFrame:
+def differing_batches(record_batches: DataFrame, coverage: DataFrame) -> DataFrame | None:
     """The first offset of each partition at which its copies have different batches, by their headers.
 
     A batch counts only below the high watermark of its own copy, if that is known: batches above it may still be
     truncated. A batch that only one copy has is no disagreement, because copies begin, end and are compacted
-    independently.
+    independently. None if no copies differ.
     """
-    bounds = gathered(select(_SEVERAL, coverage=coverage))
+    bounds = gathered_if_any(select(_SEVERAL, coverage=coverage))
+    if bounds is None:
+        return None
     # The batches of a run are not all stable if the high watermark is above its beginning and not above its end.
     is_divided = "(base_offset < high_watermark AND last_offset >= high_watermark)"
     each = single_batches(record_batches.join(broadcast(bounds), on=list(COPY)), is_divided)
+    read = (*COPY, "base_offset", *COMPARED, "batches_count", "run_batches")
     rows = each.where("coalesce(last_offset < high_watermark, TRUE)").selectExpr(
-        *(*COPY, "base_offset", *COMPARED, "batches_count", "run_batches"),
+        *read,
         *(f"{bucket_of('base_offset')} AS bucket", f"{BATCH_HASH} AS hash"),
         "last_offset >= overlap_offset AS may_be_twice",
     )
-    suspects = gathered(select(_SUSPECTS, rows=rows))
-    single = single_batches(rows.join(broadcast(suspects), on=[*TOPIC_PARTITION, "bucket"], how="left_semi"), "TRUE")
-    return _first_difference(single.withColumnRenamed("base_offset", "offset"), "topic, partition, offset", COMPARED)
+    suspects = gathered_if_any(select(_SUSPECTS, rows=rows))
+    if suspects is None:
+        return None
+    odd = rows.join(broadcast(suspects), on=[*TOPIC_PARTITION, "bucket"], how="left_semi")
+    single = single_batches(odd, "TRUE", has=read)
+    return _first_difference(single.withColumnRenamed("base_offset", "offset"), ("offset",), COMPARED)
 
 
 #: The copies of partitions with several, and copies in which files overlap, with their high watermarks.
@@ -84,30 +90,33 @@ GROUP BY topic, partition, bucket HAVING min(print) != max(print) OR bool_or(may
 """
 
 
-def _first_difference(rows: DataFrame, key: str, compared: tuple[str, ...]) -> DataFrame:
+def _first_difference(rows: DataFrame, place: tuple[str, ...], compared: tuple[str, ...]) -> DataFrame | None:
     """The first offset of each partition at which copies differ in one of these columns, and the number of such
-    offsets.
+    offsets; None if there is none. `place`: the columns in which copies of one row agree, besides its partition.
 
     Not all tools print all columns, and NULL is no contradiction.
     """
+    key = ", ".join((*TOPIC_PARTITION, *place))
     # Not every engine orders arrays of structs.
     comparable = [f"to_json({name})" if name == "partitions" else name for name in compared]
     differs = " OR ".join(f"coalesce(min({value}) != max({value}), FALSE)" for value in comparable)
     text = f"""
-    SELECT topic, partition, first.offset, first.producer_id, count,
-      transform(first.copies, copy -> named_struct('source', copy.source, 'read', to_json(copy.read))) AS copies
+    SELECT topic, partition, count, {", ".join(f"place.{name}" for name in place)}
     FROM (
-      SELECT topic, partition, min_by(struct(offset, highest AS producer_id, copies), offset) AS first,
-        count(*) AS count
-      FROM (
-        SELECT {key}, max(producer_id) AS highest,
-          sort_array(collect_set(struct(source, struct({", ".join(compared)}) AS read))) AS copies
-        FROM {{rows}} GROUP BY {key} HAVING {differs}
-      )
-      GROUP BY topic, partition
+      SELECT topic, partition, count(*) AS count, min(struct({", ".join(place)})) AS place
+      FROM (SELECT {key} FROM {{rows}} GROUP BY {key} HAVING {differs}) GROUP BY topic, partition
     )
     """
-    return select(text, rows=rows)
+    first = gathered_if_any(select(text, rows=rows))
+    if first is None:
+        return None
+    text = f"""
+    SELECT topic, partition, offset, max(producer_id) AS producer_id, max(count) AS count,
+      transform(sort_array(collect_set(struct(source, struct({", ".join(compared)}) AS read))),
+        copy -> named_struct('source', copy.source, 'read', to_json(copy.read))) AS copies
+    FROM {{rows}} JOIN {{first}} USING ({key}) GROUP BY {key}
+    """
+    return select(text, rows=rows, first=broadcast(first))
 
 
 def open_on_replicas(producer_snapshots: DataFrame, producer_spans: DataFrame, coverage: DataFrame) -> DataFrame:

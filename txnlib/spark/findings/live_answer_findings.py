@@ -32,11 +32,11 @@ from txnlib.spark.schemas import PRODUCER, TOPIC_PARTITION
 
 
 def live_answer_findings(
-    producer_spans: DataFrame,
-    coordinator_states: DataFrame,
     live_producers: Sequence[LiveProducer],
     live_transactions: Sequence[LiveTransaction],
     coverage: Sequence[CoverageRow],
+    producer_spans: DataFrame,
+    coordinator_states: DataFrame,
 ) -> Iterator[FindingRow]:
     """Disagreements that only all answers together show; `producer_findings` has those of single open transactions."""
     answers, questions = answers_of(live_producers, coverage), stable_questions(coverage)

@@ -23,7 +23,7 @@ from txnlib.readers.typed_rows import hints_of
 from txnlib.spark.coordinators.transaction_markers import markers_of
 from txnlib.spark.core_rows import struct, struct_of
 from txnlib.spark.coverage import BEGINS_LATE, SHOWS_MARKERS
-from txnlib.spark.frames import gathered
+from txnlib.spark.frames import gathered_if_any, kept_if_any
 from txnlib.spark.instants import clock_ms
 from txnlib.spark.joins import select
 from txnlib.spark.windows import BEFORE, last_of, next_of
@@ -34,10 +34,14 @@ _SUSPECTS_OF_PARTITION: Final = 100
 
 def odd_markers(
     transactions: DataFrame, producer_spans: DataFrame, coordinator_states: DataFrame, coverage: DataFrame
-) -> DataFrame:
-    """The markers of producers with a transactional id that are of no decision, with the decisions beside each."""
+) -> DataFrame | None:
+    """The markers of producers with a transactional id that are of no decision, with the decisions beside each; None if
+    it is known that there are none."""
     markers = markers_of(producer_spans)
-    return select(_ODD, transactions=transactions, markers=markers, states=coordinator_states, coverage=coverage)
+    odd = kept_if_any(
+        select(_ODD, transactions=transactions, markers=markers, states=coordinator_states, coverage=coverage)
+    )
+    return None if odd is None else select(_BESIDE_ODD, transactions=transactions, odd=odd)
 
 
 _OFFSET_MS: Final = f"coalesce(offset_ms, {UNKNOWN.offset_ms}L)"
@@ -76,6 +80,18 @@ _BESIDE: Final = {
     "is_first": "coalesce(before.is_unmarked, TRUE)",
 }
 _NONE_OF: Final = {of: f"CAST(NULL AS {struct_of(of).simpleString()})" for of in (Decision, OddMarker)}
+#: The decisions of each producer on each partition.
+_LISTED: Final = f"""listed AS (
+  SELECT {_PRODUCER}, at_ms, marker_offset, struct(transactional_id, coordinator_partition) AS owner, start_ms,
+    {struct(Decision, _DECISION)} AS decision
+  FROM (
+    SELECT *, coalesce(unix_millis(decided), unix_millis(prepared)) AS at_ms, unix_millis(start) AS start_ms,
+      coalesce(decided_epoch, if(first_record_offset = last_record_offset, producer_epoch, NULL)) AS epoch,
+      inline(markers)
+    FROM {{transactions}}
+  )
+  WHERE coalesce(at_ms, start_ms) IS NOT NULL
+)"""
 _ODD: Final = f"""
 WITH clocks AS (
   -- As transactions list them. A decision without a marker was compared with the clock of today's leader.
@@ -101,46 +117,38 @@ WITH clocks AS (
   ) AS logs USING (coordinator_partition)
   WHERE offset >= from_offset
   GROUP BY coordinator_partition
-), listed AS (
-  SELECT {_PRODUCER}, at_ms, marker_offset, struct(transactional_id, coordinator_partition) AS owner, start_ms,
-    {struct(Decision, _DECISION)} AS decision
-  FROM (
-    SELECT *, coalesce(unix_millis(decided), unix_millis(prepared)) AS at_ms, unix_millis(start) AS start_ms,
-      coalesce(decided_epoch, if(first_record_offset = last_record_offset, producer_epoch, NULL)) AS epoch,
-      inline(markers)
-    FROM {{transactions}}
-  )
-  WHERE coalesce(at_ms, start_ms) IS NOT NULL
 ), owned AS (
   SELECT producer_id, max(struct(transactional_id, coordinator_partition)) AS owner
   FROM {{states}} WHERE producer_id IS NOT NULL GROUP BY producer_id
-), odd AS (
-  -- Missing records may have decided a marker that is older than all that is known.
-  -- On a partition that no decision lists, an ABORT may be one by hand.
-  SELECT {_PRODUCER}, at_ms - {_OFFSET_MS} AS at_ms, {struct(OddMarker, _ODD_MARKER)} AS odd
+), {_LISTED}
+-- Missing records may have decided a marker that is older than all that is known.
+-- On a partition that no decision lists, an ABORT may be one by hand.
+SELECT {_PRODUCER}, at_ms - {_OFFSET_MS} AS at_ms, {struct(OddMarker, _ODD_MARKER)} AS odd
+FROM (
+  SELECT {_PRODUCER}, owner, is_listed, owner.coordinator_partition, owner.transactional_id, began_ms, ongoing,
+    at_ms, marker AS written, marker.offset AS marker_offset, coalesce(marker.leader_epoch, -1L) AS leader_epoch
   FROM (
-    SELECT {_PRODUCER}, owner, is_listed, owner.coordinator_partition, owner.transactional_id, began_ms, ongoing,
-      at_ms, marker AS written, marker.offset AS marker_offset, coalesce(marker.leader_epoch, -1L) AS leader_epoch
-    FROM (
-      SELECT {_PRODUCER}, coalesce(listed_owner, owner) AS owner, listed_owner IS NOT NULL AS is_listed, began_ms,
-        ongoing, at_ms, marker
-      FROM {{markers}} LEFT JOIN (
-        SELECT {_PRODUCER}, max(owner) AS listed_owner, min(coalesce(start_ms, at_ms)) AS began_ms,
-          max(if(at_ms IS NULL, decision, NULL)) AS ongoing
-        FROM listed GROUP BY {_PRODUCER}
-      ) USING ({_PRODUCER}) LEFT JOIN owned USING (producer_id)
-      WHERE listed_owner IS NOT NULL OR (owner IS NOT NULL AND marker.type = 'COMMIT')
-    )
+    SELECT {_PRODUCER}, coalesce(listed_owner, owner) AS owner, listed_owner IS NOT NULL AS is_listed, began_ms,
+      ongoing, at_ms, marker
+    FROM {{markers}} LEFT JOIN (
+      SELECT {_PRODUCER}, max(owner) AS listed_owner, min(coalesce(start_ms, at_ms)) AS began_ms,
+        max(if(at_ms IS NULL, decision, NULL)) AS ongoing
+      FROM listed GROUP BY {_PRODUCER}
+    ) USING ({_PRODUCER}) LEFT JOIN owned USING (producer_id)
+    WHERE listed_owner IS NOT NULL OR (owner IS NOT NULL AND marker.type = 'COMMIT')
   )
-  LEFT ANTI JOIN listed USING ({_PRODUCER}, marker_offset)
-  LEFT JOIN history USING (coordinator_partition)
-  LEFT JOIN clocks USING (coordinator_partition, topic, partition, leader_epoch)
-  WHERE at_ms - {_OFFSET_MS} + {_DIFFER_MS} >= least(began_ms, {_SINCE_MS})
-), timed AS (
+)
+LEFT ANTI JOIN listed USING ({_PRODUCER}, marker_offset)
+LEFT JOIN history USING (coordinator_partition)
+LEFT JOIN clocks USING (coordinator_partition, topic, partition, leader_epoch)
+WHERE at_ms - {_OFFSET_MS} + {_DIFFER_MS} >= least(began_ms, {_SINCE_MS})
+"""
+_BESIDE_ODD: Final = f"""
+WITH {_LISTED}, timed AS (
   SELECT {_PRODUCER}, at_ms, decision, marker_offset, {_NONE_OF[OddMarker]} AS odd
-  FROM listed LEFT SEMI JOIN odd USING ({_PRODUCER}) WHERE at_ms IS NOT NULL
+  FROM listed LEFT SEMI JOIN {{odd}} USING ({_PRODUCER}) WHERE at_ms IS NOT NULL
   UNION ALL
-  SELECT {_PRODUCER}, at_ms, {_NONE_OF[Decision]}, NULL, odd FROM odd
+  SELECT {_PRODUCER}, at_ms, {_NONE_OF[Decision]}, NULL, odd FROM {{odd}} AS odd
 ), beside AS (
   SELECT *, {last_of(_DECIDED, "at_ms", f"{_IN_TIME} {BEFORE}")} AS before,
     {next_of("decision", "at_ms", f"{_BACK_IN_TIME} {BEFORE}")} AS after
@@ -179,9 +187,11 @@ WHERE marker_offset IS NULL AND NOT is_followed
 """
 
 
-def early_writes(transactions: DataFrame, producer_spans: DataFrame) -> DataFrame:
-    """Records whose first batch may be older than the transaction that ended them."""
-    early = gathered(select(_EARLY, transactions=transactions))
+def early_writes(transactions: DataFrame, producer_spans: DataFrame) -> DataFrame | None:
+    """Records whose first batch may be older than the transaction that ended them; None if there are none."""
+    early = gathered_if_any(select(_EARLY, transactions=transactions))
+    if early is None:
+        return None
     return select(_STAMPED, early=early, markers=markers_of(producer_spans))
 
 

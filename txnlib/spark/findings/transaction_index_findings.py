@@ -26,7 +26,7 @@ WITH whole AS (
 """
 
 
-def unindexed_aborts(producer_spans: DataFrame, aborted_transactions: DataFrame, coverage: DataFrame) -> DataFrame:
+def unindexed_aborts(aborted_transactions: DataFrame, producer_spans: DataFrame, coverage: DataFrame) -> DataFrame:
     """Aborts of data in the log without an index entry, below the newest entry: the index may have been copied before
     the log.
 
@@ -47,7 +47,7 @@ def unindexed_aborts(producer_spans: DataFrame, aborted_transactions: DataFrame,
     return select(_INDEX + text, spans=producer_spans, index=aborted_transactions, coverage=coverage)
 
 
-def lost_aborts(producer_spans: DataFrame, aborted_transactions: DataFrame, coverage: DataFrame) -> DataFrame:
+def lost_aborts(aborted_transactions: DataFrame, producer_spans: DataFrame, coverage: DataFrame) -> DataFrame:
     """Index entries whose marker is not in the part of the log that was read. Below a hole, compaction may have removed
     it."""
     text = """

@@ -18,7 +18,7 @@ from pyspark.sql.types import StructType
 from txnlib.readers.header_columns import PAGE
 from txnlib.spark.batch_runs import LAST_BATCH_OFFSET, end_batches, is_divided_at, single_batches
 from txnlib.spark.core_udfs import is_batch_valid
-from txnlib.spark.frames import arrow_of, frame_of
+from txnlib.spark.frames import arrow_of, frame_of, kept
 from txnlib.spark.joins import broadcast, bucket_of, select
 from txnlib.spark.producers.producer_spans import IS_NEWEST, IS_OPEN
 from txnlib.spark.schemas import COPY, TABLES, TOPIC_PARTITION, conform
@@ -38,7 +38,7 @@ def checked_batches(
     written = data.join(broadcast(opened), on=[*COPY, "producer_id"])
     # Numbers alone are cheap to compare; the few rows that have the wanted batches are looked up again, with all
     # columns.
-    nearest = written.groupBy(*COPY, "producer_id", "start_offset").agg(*map(F.expr, _NEAREST))
+    nearest = kept(written.groupBy(*COPY, "producer_id", "start_offset").agg(*map(F.expr, _NEAREST)))
     own = data.join(broadcast(nearest), on=[*COPY, "producer_id"]).where(_MAY_BE_NEAREST)
     # Of each row, the first and the last batch: the lowest and the highest of some batches are among them.
     own = end_batches(single_batches(own, is_divided_at("start_offset")))

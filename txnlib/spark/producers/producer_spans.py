@@ -23,6 +23,7 @@ from txnlib.spark.batch_runs import (
     single_batches,
 )
 from txnlib.spark.coverage import BEGINS_BY_SCOPE, survives
+from txnlib.spark.frames import kept
 from txnlib.spark.joins import broadcast, select, with_columns
 from txnlib.spark.producers.producer_steps import now, state, sum_until_now, with_states
 from txnlib.spark.schemas import BATCH_FIELDS, COPY, MARKER_FIELDS, PRODUCER, TABLES, conform, named
@@ -37,7 +38,7 @@ def producer_spans(
     producer_id_expiration_ms: int = PRODUCER_ID_EXPIRATION_MS,
 ) -> DataFrame:
     """One row per producer and span of the judged copies, and one per suspect batch. Columns: PRODUCER_SPANS."""
-    judged = with_snapshot(coverage, producer_snapshots)
+    judged = kept(with_snapshot(coverage, producer_snapshots))
     batches = batches_of(record_batches, producer_snapshots, judged)
     return located_spans(spans_of(with_states(batches, producer_id_expiration_ms=producer_id_expiration_ms)), judged)
 

@@ -16,7 +16,7 @@ from txnlib.readers.typed_rows import plain
 from txnlib.spark.batch_runs import BATCHES, FIRST_TIMESTAMP_MS, is_divided_at, of_run, single_batches
 from txnlib.spark.core_rows import struct
 from txnlib.spark.coverage import survives
-from txnlib.spark.frames import local_rows
+from txnlib.spark.frames import kept, local_rows
 from txnlib.spark.instants import clock_ms
 from txnlib.spark.joins import block_of, bucket_of, first_block, select
 from txnlib.spark.schemas import TRUNCATED
@@ -35,7 +35,7 @@ def stamps_around(located: DataFrame, record_batches: DataFrame) -> DataFrame:
     Sorting all batches of a partition would take one task, and most of the time of a report. A range with points is a
     block, which has few of them however many the partition has; any other is a bucket.
     """
-    points = select(_POINTS, located=located)
+    points = kept(select(_POINTS, located=located))
     around = _around_points(points, located, record_batches)
     return select(_STAMPS, located=located, around=around)
 
@@ -80,7 +80,7 @@ def _around_points(points: DataFrame, located: DataFrame, record_batches: DataFr
         rows, f"(is_near OR {is_divided_at('log_start_offset')} OR {is_divided_at('high_watermark')})"
     )
     in_blocks = points.selectExpr("topic", "partition", f"{block_of('at')} AS block", "at")
-    cuts = in_blocks.groupBy("topic", "partition", "block").agg(F.expr("sort_array(collect_set(at)) AS cuts"))
+    cuts = kept(in_blocks.groupBy("topic", "partition", "block").agg(F.expr("sort_array(collect_set(at)) AS cuts")))
     # The CRC of larger data batches was not checked, so their times prove nothing. Those of a run are all larger, or
     # none is.
     size_of_batch = f"if({BATCHES} > 1, {of_run('size', 0)}, size)"
@@ -101,7 +101,7 @@ def _around_points(points: DataFrame, located: DataFrame, record_batches: DataFr
     )
     GROUP BY topic, partition, leader_epoch, block, cut
     """
-    sums = select(pieces, single=single, cuts=cuts)
+    sums = kept(select(pieces, single=single, cuts=cuts))
     return select(_AROUND, sums=sums, cuts=cuts)
 
 

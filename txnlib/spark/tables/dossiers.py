@@ -33,11 +33,11 @@ from txnlib.core.verdicts.dossier import (
 from txnlib.spark.coordinators.transaction_markers import MARKER
 from txnlib.spark.coordinators.transactional_ids import last_records
 from txnlib.spark.core_rows import struct, struct_of
-from txnlib.spark.frames import no_rows
+from txnlib.spark.frames import kept, no_rows
 from txnlib.spark.instants import clock_ms, latest_ms
 from txnlib.spark.joins import broadcast, select
 from txnlib.spark.producers.producer_spans import IS_OPEN
-from txnlib.spark.schemas import COPY, TOPIC_PARTITION
+from txnlib.spark.schemas import COPY, PRODUCER, TOPIC_PARTITION
 from txnlib.spark.tables.batch_evidence import files_beside, markers_elsewhere, stamps_around
 from txnlib.spark.windows import BEFORE, RECORDS_OF_ID, last_of
 
@@ -69,8 +69,8 @@ def dossiers(
 
     `earlier`: the stored `open_transactions` of other runs of the cluster.
     """
-    opened = select(_OPENED, spans=producer_spans)
-    located = opened.join(broadcast(judged_copies), on=list(TOPIC_PARTITION), how="left")
+    located = kept(located_open(producer_spans, judged_copies))
+    opened = located.select(*_OF_OPENED)
     return select(
         GATHERED,
         opened=opened,
@@ -90,6 +90,12 @@ def dossiers(
     )
 
 
+def located_open(producer_spans: DataFrame, judged_copies: DataFrame) -> DataFrame:
+    """The open transactions, each with the judged copy of its partition. Columns: those of both."""
+    opened = select(_OPENED, spans=producer_spans)
+    return opened.join(broadcast(judged_copies), on=list(TOPIC_PARTITION), how="left")
+
+
 def judged_copies(coverage: DataFrame) -> DataFrame:
     """The judged copy of each partition. Columns: COPY, log_start_offset, high_watermark, is_whole."""
     is_whole = "coalesce(first_offset = 0 AND gap_offset IS NULL AND damaged_offset IS NULL AND is_decoded, FALSE)"
@@ -97,13 +103,24 @@ def judged_copies(coverage: DataFrame) -> DataFrame:
     return judged.selectExpr(*COPY, "log_start_offset", "high_watermark", f"{is_whole} AS is_whole")
 
 
-#: One row per open transaction of a producer on a partition.
+#: The columns of an open transaction of a producer on a partition, each with its value in a span.
+_OF_OPENED: Final = {
+    **{name: name for name in PRODUCER},
+    "start_offset": "first_offset",
+    "first_epoch": "producer_epoch",
+    "producer_epoch": "state.producer_epoch",
+    "coordinator_epoch": "state.coordinator_epoch",
+    "last_timestamp_ms": "state.last_timestamp",
+    **{
+        name: name
+        for name in (
+            *("last_offset", "first_timestamp_ms", "is_broker_clock", "is_start_exact", "records", "marker_before"),
+        )
+    },
+    "first_open_offset": "min(first_offset) OVER (PARTITION BY topic, partition)",
+}
 _OPENED: Final = f"""
-SELECT topic, partition, producer_id, first_offset AS start_offset, last_offset, producer_epoch AS first_epoch,
-  state.producer_epoch AS producer_epoch, state.coordinator_epoch AS coordinator_epoch, first_timestamp_ms,
-  state.last_timestamp AS last_timestamp_ms, is_broker_clock, is_start_exact, records, marker_before,
-  min(first_offset) OVER (PARTITION BY topic, partition) AS first_open_offset
-FROM {{spans}} WHERE {IS_OPEN}
+SELECT {", ".join(f"{value} AS {name}" for name, value in _OF_OPENED.items())} FROM {{spans}} WHERE {IS_OPEN}
 """
 
 

@@ -71,12 +71,14 @@ def open_transactions(
     application_patterns: tuple[str, ...] = (),
     earlier: DataFrame | None = None,
     earlier_coverage: DataFrame | None = None,
-) -> DataFrame:
+) -> DataFrame | pa.Table:
     """One row per open transaction on a partition, judged. Columns: OPEN_TRANSACTIONS.
 
     `earlier`: the stored table of other runs of the cluster. A transaction in it was open when that run's copies were
     taken. `earlier_coverage`: their coverage. Kafka: `TransactionsCommand.FindHangingTransactionsCommand`, KIP-664.
     """
+    if producer_spans.where(IS_OPEN).isEmpty():
+        return arrow_rows("open_transactions", ())
     gathered = dossiers(
         producer_spans,
         record_batches,

@@ -26,6 +26,7 @@ from txnlib.core.verdicts.transaction_outcome import (
     MarkerState,
 )
 from txnlib.spark.coverage import BEGINS_LATE, SHOWS_MARKERS
+from txnlib.spark.frames import kept
 from txnlib.spark.instants import clock_ms, instant
 from txnlib.spark.joins import select, with_columns
 from txnlib.spark.producers.producer_spans import IS_OPEN
@@ -43,7 +44,7 @@ def transaction_outcomes(
 ) -> DataFrame:
     """One row per transaction and partition that it touched. Columns: TRANSACTION_OUTCOMES."""
     placed = select(PLACED, transactions=transactions)
-    found = select(FOUND, placed=placed, producer_spans=producer_spans, findings=findings, coverage=coverage)
+    found = kept(select(FOUND, placed=placed, producer_spans=producer_spans, findings=findings, coverage=coverage))
     told = select(TOLD, found=found, producer_spans=producer_spans, producer_id_owners=producer_id_owners)
     return conform(with_columns(told, {"as_of": instant(f"{as_of_ms}L")}), TABLES["transaction_outcomes"])
 
