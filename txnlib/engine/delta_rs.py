@@ -127,7 +127,7 @@ class DeltaRsTables:
         )
         table.alter.add_constraint(constraints_of(name))
         self._seen.add(name)
-        return DeltaTable(self._path(name))
+        return table
 
 
 def _properties(schema: pa.Schema) -> WriterProperties:

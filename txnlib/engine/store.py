@@ -120,6 +120,8 @@ class RunStore:
     run_id: str
     #: What the core made in the driver.
     _made: dict[str, pa.Table] = field(default_factory=dict, repr=False, compare=False)
+    #: Rows of tables as dataclasses, for each that was asked for, until the table is written again.
+    typed: dict[tuple[str, Any], list[Any]] = field(default_factory=dict, repr=False, compare=False)
     #: The number of rows that this run wrote, where it is known.
     _counts: dict[str, int | None] = field(default_factory=dict, repr=False, compare=False)
     #: The parts that it uses, once that was asked for. Another audit of this run may replace what `segments` lists; all
@@ -208,5 +210,7 @@ class RunStore:
         """Clears what is known of a table that is written."""
         self._made.pop(name, None)
         self._counts.pop(name, None)
+        for key in [key for key in self.typed if key[0] == name]:
+            del self.typed[key]
         if name == "segments":
             self._parts.clear()

@@ -23,8 +23,11 @@ from txnlib.spark.tables.open_transactions import foremost
 
 
 def rows_of_table(run: Run, name: str, of: Callable[..., Typed]) -> list[Typed]:
-    """The rows of this run in a table that grows with the cluster, as dataclasses."""
-    return typed_rows(run.tables.rows(name, columns_read(of, TABLES[name].names)), of)
+    """The rows of this run in a table that grows with the cluster, as dataclasses. Nobody may change the list."""
+    typed = run.tables.typed
+    if (name, of) not in typed:
+        typed[name, of] = typed_rows(run.tables.rows(name, columns_read(of, TABLES[name].names)), of)
+    return typed[name, of]
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,11 +53,20 @@ def frame_of(spark: SparkSession, rows: pa.Table, schema: StructType) -> DataFra
 
 def _frame(spark: SparkSession, table: pa.Table) -> DataFrame:
     if table.num_rows:
-        # After an empty chunk, Spark would lose the rows of all others, without a word (seen with Spark 4.2).
-        return spark.createDataFrame(table.combine_chunks())
+        return _local(spark, table)
     columns = pa.schema([pa.field(each.name, each.type) for each in table.schema])
     one = pa.table([pa.nulls(1, each.type) for each in columns], schema=columns)
-    return spark.createDataFrame(one).where("FALSE")  # without a row, types cannot come from Arrow
+    return _local(spark, one).where("FALSE")  # without a row, types cannot come from Arrow
+
+
+def _local(spark: SparkSession, table: pa.Table) -> DataFrame:
+    if not is_embedded(spark):
+        # After an empty chunk, Spark would lose the rows of all others, without a word (seen with Spark 4.2).
+        return spark.createDataFrame(table.combine_chunks())
+    from pyspark.sql.connect.dataframe import DataFrame as Rows
+    from pyspark.sql.connect.plan import LocalRelation
+
+    return cast(DataFrame, Rows(LocalRelation(table), cast(Any, spark)))  # `createDataFrame` asks for settings first
 
 
 def no_rows(spark: SparkSession, schema: StructType | str) -> DataFrame:
