@@ -368,7 +368,7 @@ class Report:
             numbers = ", ".join(map(str, self.missing_coordinators[:20]))
             more = ", …" if len(self.missing_coordinators) > 20 else ""
             lost = f"__transaction_state-{{{numbers}{more}}}"
-            if self.is_count_assumed:
+            if self.is_count_assumed and more:
                 lost = (
                     f"{len(self.missing_coordinators)} of {self.coordinators_known} partitions of __transaction_state,"
                     f" if it has {self.coordinators_known}, which is assumed as Kafka's default (else audit again with"
