@@ -1,4 +1,4 @@
-"""What earlier audits read of a coordinator, and tonight's log has others in place of."""
+"""Committed records that earlier audits read, and tonight's log lacks."""
 
 from __future__ import annotations
 

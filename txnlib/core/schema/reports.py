@@ -97,7 +97,7 @@ OPEN_TRANSACTIONS: Final = Table(
             "safety",
             Array(PROOF),
             "The proof that an abort is safe: each statement, whether it holds, what holds or is missing, and its"
-            " witnesses.",
+            " witnesses; where a COMMIT may include it, the history in which one does.",
         ),
         Column("records", LONG, "Records that an abort discards; NULL if not counted."),
         Column(

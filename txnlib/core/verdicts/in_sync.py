@@ -1,4 +1,4 @@
-"""Partitions with fewer in-sync replicas than `min.insync.replicas`: no record and no marker is written there.
+"""Partitions with too few replicas in sync, where nothing is written.
 
 Kafka: `Partition.appendRecordsToLeader` throws NotEnoughReplicasException, which coordinators retry for ever
 (`TransactionStateManager.appendTransactionToLog`, `TransactionMarkerRequestCompletionHandler.onComplete`).

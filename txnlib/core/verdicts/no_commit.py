@@ -1,5 +1,4 @@
-"""What the worlds of a case say: whether a COMMIT includes the open records (the third statement of the proof), which
-decision lacks its marker, and what its coordinator lost.
+"""The answer of the worlds: the third statement, and what is lost.
 
 Source: docs/rules/abort.md#no-commit.
 """
@@ -26,6 +25,7 @@ from txnlib.core.verdicts.scene import (
 from txnlib.core.verdicts.statements import Proof, Statement
 from txnlib.core.verdicts.times import Times
 from txnlib.core.verdicts.world import MOST_CHOICES, NO_RECORD, Hidden, World, Worlds
+from txnlib.core.verdicts.world_story import Covering, told
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +69,7 @@ def _no_commit(scene: Worlds) -> Proof:
             seen += 1
             owned |= world.own.keys()
             for found in commits(scene, world):
-                return _proof(
-                    False, _due(scene, found) if isinstance(found, int) else f"a COMMIT may include it: {found}"
-                )
+                return _proof(False, _says(scene, found), told(scene, world, found))
     except TooManyWorlds:
         return _too_many()
     if not seen:
@@ -79,20 +77,19 @@ def _no_commit(scene: Worlds) -> Proof:
     return _proof(True, *_closed(scene, owned))
 
 
-def commits(scene: Worlds, world: World) -> Iterator[str | int]:
-    """The COMMITs that may include open records in a world: the number of a decision, or why none shows it."""
+def commits(scene: Worlds, world: World) -> Iterator[Covering]:
+    """The COMMITs that may include open records in a world."""
     for number, each in enumerate(scene.decisions):
         if number in world.own or each.outcome != "COMMIT" or not _may_have_epoch(scene, each):
             continue
         if not is_complete(each):
-            may_include = world.times.may_be_before(FIRST, decided(number))
+            ways, until = iter([world.times]), decided(number)
         elif scene.lost_markers is None:
             continue  # its marker was written and is not lost, so it is deleted: it was in front
         else:
-            ways = scene.lost_by_audits(world.times, number)
-            may_include = any(times.may_be_before(FIRST, complete(number)) for times in ways)
-        if may_include:
-            yield number
+            ways, until = scene.lost_by_audits(world.times, number), complete(number)
+        if (then := next((times for times in ways if times.may_be_before(FIRST, until)), None)) is not None:
+            yield Covering(number, then, is_complete(each))
     if any(_is_only_decision(scene, each) for each in scene.decisions):
         return
     hidden = list(scene.hidden(world.times, NO_RECORD))
@@ -110,9 +107,8 @@ def commits(scene: Worlds, world: World) -> Iterator[str | int]:
             continue
         until = complete(NO_RECORD) if way.is_complete else decided(NO_RECORD)
         lost_then = scene.lost_by_audits(way.times, NO_RECORD) if way.is_complete else iter([way.times])
-        if any(times.precedes(FIRST, until) for times in lost_then):
-            lost = f", and its marker: {scene.lost_markers}" if way.is_complete else ""
-            yield f"{way.why}{lost}"
+        if (then := next((times for times in lost_then if times.precedes(FIRST, until)), None)) is not None:
+            yield Covering(NO_RECORD, then, way.is_complete, way.why)
 
 
 def _may_have_epoch(scene: Worlds, decision: CoordinatorDecision) -> bool:
@@ -156,6 +152,13 @@ def _proof(holds: bool, says: str, witnesses: tuple[str, ...] = ()) -> Proof:
 
 def _too_many() -> Proof:
     return _proof(False, f"its history allows more than {MOST_CHOICES:,} readings, and not all were compared")
+
+
+def _says(scene: Worlds, found: Covering) -> str:
+    if isinstance(found.decision, int):
+        return _due(scene, found.decision)
+    lost = f", and its marker: {scene.lost_markers}" if found.is_complete else ""
+    return f"a COMMIT may include it: {found.why}{lost}"
 
 
 def _unexplained(scene: Worlds) -> str:
