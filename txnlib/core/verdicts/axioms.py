@@ -76,8 +76,9 @@ AXIOMS: Final[Mapping[Axiom, Premise]] = {
     ),
     Axiom.LOSS: Premise(
         "What was acknowledged vanishes only by an election whose leader was not in sync, by a leader that crashed as"
-        " the only one in sync, with a topic that was made again, or with a truncated tail. Of a coordinator, that may"
-        " be decisions that were prepared and never completed.",
+        " the only one in sync, with a topic that was made again, or with a truncated tail. It is the end of a log that"
+        " vanishes, and nothing in front of that. Of a coordinator, that may be decisions that were prepared and never"
+        " completed.",
         "ReplicationControlManager, PartitionRegistration, LeaderRecoveryState",
         "lost markers; hidden decisions that need not have a marker",
     ),
@@ -112,7 +113,8 @@ AXIOMS: Final[Mapping[Axiom, Premise]] = {
     ),
     Axiom.CARRIED: Premise(
         "What an earlier audit read of the same topic id stays an event, also where compaction has removed it since."
-        " Proofs are made again from all events.",
+        " Where a newer leader epoch begins below what was committed then, the log has lost the rest. Proofs are made"
+        " again from all events.",
         "the column `carried` of open_transactions",
         "decisions, holes that are filled, and when a marker was not yet here",
     ),
