@@ -86,6 +86,12 @@ def test_every_file_that_is_named_is_there():
     ] == []
 
 
+def test_jars_are_those_of_the_pinned_packages():
+    spark, delta = re.findall(r'"(?:pyspark\[.*\]|delta-spark)==([0-9.]+)"', (ROOT / "pyproject.toml").read_text())
+    named = re.findall(r"io\.delta:delta-spark_[\w.:]+", "".join(page.read_text() for page in PAGES))
+    assert set(named) == {f"io.delta:delta-spark_{spark.rpartition('.')[0]}_2.13:{delta}"}
+
+
 @pytest.mark.parametrize("command", commands())
 def test_every_command_shown_is_one_that_exists(command, tmp_path):
     """The demo and the tests are run as a whole elsewhere (below, and by CI); the rest must be understood as shown."""
