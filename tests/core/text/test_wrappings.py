@@ -46,6 +46,10 @@ WRAPPINGS: dict[str, Callable[[str], bytes]] = {
     "gh": lambda text: json.dumps({"author": "a", "body": "We see this:\r\n" + text}).encode(),
     "ansible": lambda text: json.dumps({"rc": 0, "stdout": text, "stdout_lines": text.splitlines()}).encode(),
     "only lines": lambda text: json.dumps({"rc": 0, "stdout_lines": text.splitlines()}, indent=2).encode(),
+    "output of ansible": lambda text: (
+        f"TASK [debug] ***\nok: [kafka-1] => {json.dumps({'msg': text.splitlines()}, indent=4)}\n\nPLAY RECAP ***\n"
+    ).encode(),
+    "ad-hoc ansible": lambda text: f"kafka-1 | SUCCESS => {json.dumps({'stdout': text}, indent=4)}\n".encode(),
     "deep": lambda text: json.dumps({"plays": [{"hosts": {"kafka-1": {"stdout": text}}}]}).encode(),
     "indented text": lambda text: json.dumps("".join(f"    {line}\n" for line in text.splitlines())).encode(),
     "quoted text": lambda text: json.dumps("".join(f"> {line}\n" for line in text.splitlines())).encode(),
@@ -97,6 +101,8 @@ def test_texts_of_two_hosts_in_one_document_are_both_read() -> None:
     assert inside(hosts) == DUMP + CONSOLE
     documents = b"\n".join(json.dumps({"stdout": each.decode()}).encode() for each in (DUMP, DUMP))
     assert inside(documents) == DUMP + DUMP
+    tasks = "".join(f"ok: [{host}] => {json.dumps({'stdout': DUMP.decode()})}\n" for host in ("kafka-1", "kafka-2"))
+    assert inside(tasks.encode()) == DUMP + DUMP
 
 
 def test_lines_of_csv_without_the_column_stay() -> None:
@@ -115,9 +121,21 @@ def test_lines_of_csv_without_the_column_stay() -> None:
         b"<details>\n" + DUMP,
         json.dumps(DUMP.decode()).encode()[:-40],
         json.dumps(["a", "b"]).encode(),
+        b'ok: [kafka-1] => {"msg": "offset: 1"}\n' + DUMP,
         b"",
     ],
-    ids=["dump", "console", "json", "prose", "list before it", "details", "cut", "other json", "empty"],
+    ids=[
+        "dump",
+        "console",
+        "json",
+        "prose",
+        "list before it",
+        "details",
+        "cut",
+        "other json",
+        "beside a task",
+        "empty",
+    ],
 )
 def test_any_other_text_stays_as_it_is(text: bytes) -> None:
     chunks, says = unwrapped((text,))

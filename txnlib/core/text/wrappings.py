@@ -29,6 +29,8 @@ _LONGEST: Final = 1 << 24
 _WORDS: Final = re.compile(rb'Dumping \S|tarting offset: \d|ffset: \d|::TransactionMetadata\(|\{\\"key\\"')
 #: Beginnings of JSON; records of a console consumer are no wrapping.
 _JSON: Final = re.compile(rb'\s*["\[{]')
+#: What Ansible prints before the result of a task: `ok: [kafka-1] => {`, or `kafka-1 | SUCCESS => {`.
+_RESULT: Final = re.compile(r'(?m)^[^\n"{}]{1,200} => (?={)')
 _RECORDS: Final = re.compile(rb'\s*\[?\s*\{\s{0,16}"key"\s{0,16}:')
 _PAGE: Final = re.compile(rb"(?i)\s*(?:<\?xml[^>]*>\s*)?<(?:!doctype html|html|head|body|meta|pre|div|table|span|p)\b")
 _QUOTED_CELL: Final = re.compile(rb'(?:^|[,;])"[^"]')
@@ -45,7 +47,8 @@ def unwrapped(chunks: Iterable[bytes]) -> Unwrapped:
         head += chunk
     beginning = head[:HEAD_BYTES].removeprefix(codecs.BOM_UTF8)
     whole: Iterator[bytes] = chain((head,), rest)
-    if _JSON.match(beginning) and not _RECORDS.match(beginning):
+    is_json = _JSON.match(beginning) or _RESULT.search(beginning.decode(errors="replace"))
+    if is_json and not _RECORDS.match(beginning):
         whole, says = _of_json(whole, beginning)
         if says:
             return whole, says
@@ -91,6 +94,8 @@ def _documents(text: bytes) -> list[Any]:
     decoder, found = JSONDecoder(), []
     try:
         content, position = text.decode().strip(), 0
+        if _JSON.match(text) is None:
+            return _results(content)
         while position < len(content):
             document, position = decoder.raw_decode(content, position)
             found.append(document)
@@ -100,6 +105,17 @@ def _documents(text: bytes) -> list[Any]:
         return []
     # Lines of CSV between quotes look like strings, one behind the other.
     return found if len(found) == 1 or all(isinstance(each, dict | list) for each in found) else []
+
+
+def _results(content: str) -> list[Any]:
+    """The JSON of each task in the output of Ansible; none if tools' lines stand between. Raises ValueError."""
+    decoder, found, position = JSONDecoder(), [], 0
+    while (begin := _RESULT.search(content, position)) is not None:
+        if _has_tools_line(content[position : begin.start()]):
+            return []
+        document, position = decoder.raw_decode(content, begin.end())
+        found.append(document)
+    return [] if _has_tools_line(content[position:]) else found
 
 
 def _strings(document: Any) -> Iterator[tuple[str, str]]:
