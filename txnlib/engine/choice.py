@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final
 
@@ -41,10 +41,27 @@ def missing_extra(what: str, error: ModuleNotFoundError, schema: str | None = No
     return MissingExtraError(what, (error.name or "").partition(".")[0], _EXTRAS[choose(None, schema)])
 
 
+@contextmanager
+def program_with_a_file() -> Iterator[None]:
+    """Gives the program of `python -c` a file, as others have one, while PySpark is imported.
+
+    It takes a program without one for its own doctests, looks for an installed Spark, and without one ends the process.
+    """
+    program: Any = sys.modules["__main__"]
+    if program.__spec__ is not None or hasattr(program, "__file__"):
+        yield
+        return
+    program.__file__ = "-c"
+    try:
+        yield
+    finally:
+        del program.__file__
+
+
 def _has_session() -> bool:
     """Whether there is a session of Spark, as in a notebook."""
     pyspark: Any = sys.modules.get("pyspark.sql")
-    with suppress(RuntimeError):  # there is none
+    with suppress(RuntimeError), program_with_a_file():  # there is none
         return pyspark is not None and not getattr(pyspark.SparkSession.active(), "is_embedded", False)
     return False
 

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from pyspark.sql import SparkSession
 
-from txnlib.engine.choice import EMBEDDED, choose
+from txnlib.engine.choice import EMBEDDED, choose, program_with_a_file
 from txnlib.engine.store import Store
 from txnlib.readers.capture import Capture
 from txnlib.spark.capture_source import CaptureSource
@@ -30,10 +30,11 @@ def open_engine(asked: str | None = None, schema: str | None = None, *, is_share
 
     `is_shared`: on Spark, its frames are those of the session that users have, and not of one beside it.
     """
-    if choose(asked, schema) == EMBEDDED:
-        from txnlib.engine.embedded import running
+    with program_with_a_file():
+        if choose(asked, schema) == EMBEDDED:
+            from txnlib.engine.embedded import running
 
-        return running(is_asked_for=asked == EMBEDDED)
-    from txnlib.engine.spark import SparkEngine
+            return running(is_asked_for=asked == EMBEDDED)
+        from txnlib.engine.spark import SparkEngine
 
-    return SparkEngine(is_shared=is_shared)
+        return SparkEngine(is_shared=is_shared)
