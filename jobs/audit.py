@@ -1,7 +1,6 @@
 """Start the job `audit`, which is in `txnlib/jobs`."""
 
-from txnlib.jobs.audit import job
-from txnlib.jobs.main import start
+from txnlib.interrupt import start_program
 
 if __name__ == "__main__":
-    start(job)
+    start_program("txnlib.jobs.audit:job")

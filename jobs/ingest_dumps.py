@@ -1,7 +1,6 @@
 """Start the job `ingest_dumps`, which is in `txnlib/jobs`."""
 
-from txnlib.jobs.audit import ingest_dumps
-from txnlib.jobs.main import start
+from txnlib.interrupt import start_program
 
 if __name__ == "__main__":
-    start(ingest_dumps)
+    start_program("txnlib.jobs.audit:ingest_dumps")

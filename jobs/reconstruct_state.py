@@ -1,7 +1,6 @@
 """Start the job `reconstruct_state`, which is in `txnlib/jobs`."""
 
-from txnlib.jobs.audit import reconstruct_state
-from txnlib.jobs.main import start
+from txnlib.interrupt import start_program
 
 if __name__ == "__main__":
-    start(reconstruct_state)
+    start_program("txnlib.jobs.audit:reconstruct_state")

@@ -1,7 +1,6 @@
 """Start the job `report_transactions`, which is in `txnlib/jobs`."""
 
-from txnlib.jobs.audit import report_transactions
-from txnlib.jobs.main import start
+from txnlib.interrupt import start_program
 
 if __name__ == "__main__":
-    start(report_transactions)
+    start_program("txnlib.jobs.audit:report_transactions")

@@ -7,7 +7,17 @@ import pytest
 
 from txnlib.core.display import Written
 from txnlib.jobs import progress
-from txnlib.jobs.progress import SECONDS, WALK, WORTH_A_LINE, Meter, progress_reported, progress_text, share_done
+from txnlib.jobs.progress import (
+    SECONDS,
+    WALK,
+    WORDS,
+    WORTH_A_LINE,
+    Meter,
+    progress_reported,
+    progress_text,
+    share_done,
+)
+from txnlib.pipeline.tables import AUDIT
 
 GIB = 1 << 30
 
@@ -50,10 +60,25 @@ def test_what_is_read_is_shown_at_once_and_a_line_now_and_then(lines, monkeypatc
 def test_a_line_tells_of_a_long_step_that_made_rows(lines):
     meter = Meter(0)
     meter.begin("segments")
-    assert lines.shown == ["segments …"]
+    assert lines.shown == ["which files each copy has (segments) …"]
     for written in (Written(9, WORTH_A_LINE + 1), Written(9, WORTH_A_LINE), Written(0, 60.0)):
         meter.ended("segments", written)
-    assert lines.kept == ["segments: 9 rows, 3.0 s"]
+    assert lines.kept == ["which files each copy has (segments): 9 rows, 3.0 s"]
+
+
+def test_steps_are_counted_and_have_words_that_people_know(lines):
+    meter = Meter(0, steps=38)
+    for step in ("transaction_log", "late_transactions"):
+        meter.begin(step)
+    assert lines.shown == [
+        "step 1 of 38: coordinators' records (transaction_log) …",
+        "step 2 of 38: late transactions …",
+    ]
+
+
+def test_words_are_of_steps_that_there_are():
+    assert {*WORDS} <= {step.name for step in AUDIT}
+    assert len({*WORDS.values()}) == len(WORDS)
 
 
 def tracker_of(*jobs: list[tuple[int, int] | None]) -> SimpleNamespace:
@@ -108,5 +133,6 @@ def test_a_source_tells_what_it_has_read(engine, lines):
         run.begin(WALK)
         run.source.is_read(2 * GIB)
         run.ended(WALK, Written(5, 61.0))
-    assert [text.partition(",")[0] for text in lines.shown] == [f"{WALK} …", "read 2.0 GiB of 8.0 GiB", ""]
-    assert lines.kept == [f"{WALK}: 5 rows, 61.0 s"]
+    words = f"reading the logs ({WALK})"
+    assert [text.partition(",")[0] for text in lines.shown] == [f"{words} …", "read 2.0 GiB of 8.0 GiB", ""]
+    assert lines.kept == [f"{words}: 5 rows, 61.0 s"]

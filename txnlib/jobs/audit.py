@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from txnlib.jobs import options
+from txnlib.jobs.progress import LINES, LOADING
 from txnlib.jobs.result_files import result_files
 
 
@@ -15,6 +16,7 @@ def job(argv: Sequence[str]) -> int:
     """Audits copies of Kafka's logs: ingests them, reconstructs both sides, judges what is open, prints the report."""
     given = options.parse(options.AUDIT, job.__doc__ or "", argv)
     with result_files(given) as files:
+        LINES.show(LOADING)
         from txnlib.jobs import stages
 
         run = stages.open_run(given)
@@ -28,6 +30,7 @@ def job(argv: Sequence[str]) -> int:
 def ingest_dumps(argv: Sequence[str]) -> int:
     """Reads the copies of the logs into tables: batches, coordinator records, and what could not be read."""
     given = options.parse(options.INGEST, ingest_dumps.__doc__ or "", argv)
+    LINES.show(LOADING)
     from txnlib.jobs import stages
 
     run = stages.open_run(given)

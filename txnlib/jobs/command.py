@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from txnlib.jobs.audit import job
-from txnlib.jobs.main import start
+from txnlib.interrupt import start_program
 
 
 def audit() -> None:
@@ -12,4 +11,4 @@ def audit() -> None:
     Raises SystemExit only if the exit code is not 0, as Databricks requires: 2 if an extra of the wheel is not
     installed.
     """
-    start(job)
+    start_program("txnlib.jobs.audit:job")

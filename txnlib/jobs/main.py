@@ -11,6 +11,7 @@ from typing import Final
 
 from txnlib.engine.choice import missing_extra
 from txnlib.errors import ExitCode, StepError, TxnlibError
+from txnlib.interrupt import end_at_once
 from txnlib.jobs import traces
 from txnlib.jobs.memory import watch_memory
 from txnlib.jobs.progress import LINES, set_up
@@ -49,7 +50,7 @@ INTERRUPTED: Final = "txnlib: interrupted; complete tables stay, and the same co
 def _end_on_interrupt() -> None:
     """Lets Ctrl-C end the program at once, from a thread of its own: the main one may be in a query or a commit, where
     Python carries out no handler, and to unwind would wait for processes that read."""
-    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:  # a job in the background
+    if signal.getsignal(signal.SIGINT) not in (signal.default_int_handler, end_at_once):  # a job in the background
         return
     ends, begins = os.pipe()
     os.set_blocking(begins, False)

@@ -7,7 +7,7 @@ import shutil
 import sys
 import time
 from argparse import ArgumentParser
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -94,18 +94,67 @@ SECONDS: Final = 30.0
 WORTH_A_LINE: Final = 2.0
 
 
+#: The first thing on a terminal.
+LOADING: Final = "loading …"
+#: Step -> what it does, where the name of its table does not say it.
+WORDS: Final[Mapping[str, str]] = {
+    WALK: "reading the logs",
+    "committed_offsets": "offsets that groups committed",
+    "checkpoints": "brokers' checkpoints",
+    "producer_snapshots": "producer snapshots",
+    "aborted_transactions": "transaction indexes",
+    "live_producers": "what brokers answered about producers",
+    "live_transactions": "what coordinators answered",
+    "transaction_log": "coordinators' records",
+    "segments": "which files each copy has",
+    "metadata_log": "the cluster's metadata log",
+    "forget_capture": "what need not be read again",
+    "partition_assignments": "leaders and replicas over time",
+    "cluster_settings": "settings of the cluster over time",
+    "broker_sessions": "brokers that were fenced",
+    "producer_id_blocks": "producer ids that were handed out",
+    "know_metadata": "how far the metadata log reaches",
+    "infer_settings": "settings that the capture shows",
+    "coverage": "what each copy proves",
+    "lower_coverage": "what each copy does not prove",
+    "quarantine": "what could not be read",
+    "producer_spans": "transactions on each partition",
+    "coordinator_states": "steps of each transactional id",
+    "checked_batches": "checksums of batches that matter",
+    "producer_id_owners": "ids that own producer ids",
+    "measured_clocks": "how far brokers' clocks differ",
+    "transactions": "decisions and their markers",
+    "findings": "oddities",
+    "open_transactions": "verdicts on what is open",
+    "partitions": "last stable offsets",
+    "transaction_outcomes": "outcomes on all partitions",
+    "abort_plan": "the plan",
+    "blocked_groups": "groups that wait",
+    "ended_transactions": "what ended since the audit before",
+}
+
+
+def words_of(step: str) -> str:
+    """What a step does, in words, with the name of its table if it has rows."""
+    return f"{WORDS[step]} ({step})" if step in WORDS else step.replace("_", " ")
+
+
 @dataclass(slots=True)
 class Meter:
     """How far an audit is: on a terminal, one line that is rewritten; elsewhere, a line for each long step."""
 
     total: int
+    steps: int = 0
     begun: float = field(default_factory=time.monotonic)
     read: int = 0
     told: float = field(default_factory=time.monotonic)
+    number: int = 0
 
     def begin(self, step: str) -> None:
         """A step begins."""
-        LINES.show(f"{step} …")
+        self.number += 1
+        share = f"step {self.number} of {self.steps}: " if self.steps else ""
+        LINES.show(f"{share}{words_of(step)} …")
 
     def is_read(self, size: int) -> None:
         """So many more bytes were read."""
@@ -124,13 +173,13 @@ class Meter:
     def ended(self, step: str, written: Written) -> None:
         """A step has ended. Nobody waits for one of moments, and an empty table tells nothing."""
         if written.seconds > WORTH_A_LINE and written.rows != 0:
-            LINES.progress(f"{step}: {written}")
+            LINES.progress(f"{words_of(step)}: {written}")
 
 
 @contextmanager
-def progress_reported(run: Run) -> Iterator[None]:
-    """Reports what a run does."""
-    meter = Meter(0 if run.capture is None else run.capture.size_to_read)
+def progress_reported(run: Run, steps: int = 0) -> Iterator[None]:
+    """Reports what a run does. `steps`: how many."""
+    meter = Meter(0 if run.capture is None else run.capture.size_to_read, steps)
     run.begin, run.ended = meter.begin, meter.ended
     if run.source is not None:
         run.source.is_read = meter.is_read

@@ -36,7 +36,8 @@ __all__ = ["AUDIT", "INGEST", "RECONSTRUCT", "REPORT", "carry_out", "finish", "o
 
 def open_run(given: Namespace) -> Run:
     """A run over the capture that the options name."""
-    return pipeline_run.open_run(options.request_of(given), LINES.progress, lambda size: Meter(size).is_read)
+    request = options.request_of(given)
+    return pipeline_run.open_run(request, LINES.progress, lambda size: Meter(size).is_read, LINES.show)
 
 
 def reopen_run(given: Namespace) -> Run:
@@ -60,7 +61,7 @@ def print_plan(run: Run) -> int:
 
 def carry_out(run: Run, steps: Sequence[Step], given: Namespace) -> None:
     """Takes steps, and reports their progress."""
-    with progress_reported(run):
+    with progress_reported(run, len(steps)):
         carry_out_steps(run, steps)
 
 

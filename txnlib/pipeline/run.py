@@ -104,16 +104,21 @@ def open_run(
     request: AuditRequest,
     say: Callable[[str], object] = silent,
     watch: Callable[[int], Callable[[int], object]] = lambda size: silent,
+    show: Callable[[str], object] = silent,
 ) -> Run:
     """A run over a capture. `watch`: what is called with the bytes of files once they were read, by the size of all.
+    `show`: what is called with what is being done, which need not stay on a screen.
 
     Raises UsageError, ConfigError or UnreadableInputError before anything is written."""
     started_at = now()
     given = SettingsFile() if request.conf is None else read_settings_file(Path(request.conf))
+    show(f"listing the files of {', '.join(map(printable, request.input))} …")
     capture = list_capture(request.input, follow_links=request.follow_links, say=say)
     capture = replace(capture, notes=capture.notes.for_others(request.captured_at_ms))
     say(f"engine: {label(choose(request.engine, request.schema))}")
+    show("starting the engine …")
     engine = open_engine(request.engine, request.schema)
+    show("looking for earlier audits …")
     store = _store(request, engine)
     cluster = str(_given(request, given, capture)["cluster"])
     _check_cluster(store, cluster, capture.cluster_id)
@@ -123,6 +128,7 @@ def open_run(
     if as_of_ms is None:
         say(f"{reading_text(capture)}, before all else: no note says when it was taken")
         source.is_read = watch(capture.size_to_read)
+        show("reading what has no note …")
     instant = (
         instant_of(source, round(started_at.timestamp() * 1000))
         if request.as_of_ms is None

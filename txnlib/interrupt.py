@@ -1,0 +1,30 @@
+"""Ctrl-C in the first seconds of a program."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from importlib import import_module
+from types import FrameType
+from typing import Final
+
+#: Exit code of a process that SIGINT ended, as shells have it (`errors.ExitCode.INTERRUPTED`).
+_INTERRUPTED: Final = 130
+
+
+def end_at_once(number: int, frame: FrameType | None) -> None:
+    """Ends the process with one line instead of a stack. Nothing was read or written yet."""
+    sys.stderr.write("\ntxnlib: interrupted before anything was read\n")
+    sys.stderr.flush()
+    os._exit(_INTERRUPTED)
+
+
+def start_program(job: str) -> None:
+    """Runs a job, named as `module:function`, as a program. Ctrl-C ends it at once with a line of its own, from the
+    first moment on; a job in the background goes on, as its shell wants."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, end_at_once)
+    module, _, name = job.partition(":")
+    function = getattr(import_module(module), name)
+    import_module("txnlib.jobs.main").start(function)
