@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from txnlib.core.application import PATTERNS, application_of, compiled
+from txnlib.core.application import BARE_UUIDS, PATTERNS, application_of, compiled
 
 UUID = "0c5a1f9e-4b1d-4c7e-9f3a-2b8d6e7f1a90"
 EXAMPLES = {
@@ -16,7 +16,19 @@ EXAMPLES = {
     "tx.7": "tx",
     "stream-app-0_3-17": "stream-app",
     f"worker-{UUID}": "worker",
+    "connect-cluster-jdbc-source-0": "jdbc-source",
+    "connect-cluster-jdbc-source-11": "jdbc-source",
+    "connect-cluster-connect-cluster": "connect-cluster",
+    "eu-connect-jdbc-source-3": "eu-connect-jdbc-source",
+    "billing-7c9f8b6d5f-x2k4j": "billing",
+    "billing-7c9f8b6d5f-x2k4j-3": "billing",
+    "ledger-3f9a1c7b2e44": "ledger",
+    "ledger_3f9a1c-2": "ledger",
+    f"ledger.{UUID.upper()}": "ledger",
+    f"ledger-{UUID.replace('-', '')}": "ledger",
 }
+#: Words and numbers that look like a suffix, and are none.
+WHOLE = ["the-facade", "gold-decade", "card-brndsbcd-wxyzb"]
 
 
 @pytest.mark.parametrize(("transactional_id", "application"), EXAMPLES.items())
@@ -30,12 +42,18 @@ def test_every_pattern_is_met_by_an_example():
     assert first == set(PATTERNS.values())
 
 
-@pytest.mark.parametrize("transactional_id", ["billing", "", "42", "ünïcode\nid"])
+@pytest.mark.parametrize("transactional_id", [UUID, UUID.upper(), f"{UUID}-7", f"{UUID}_12"])
+def test_ids_without_a_name_are_one_application(transactional_id):
+    assert application_of(transactional_id, compiled()) == BARE_UUIDS
+
+
+@pytest.mark.parametrize("transactional_id", ["billing", "", "42", "ünïcode\nid", *WHOLE])
 def test_an_id_without_such_a_form_is_its_own_application(transactional_id):
     assert application_of(transactional_id, compiled()) == transactional_id
 
 
 def test_an_operators_own_pattern_comes_first():
+    assert application_of(f"{UUID}-7", compiled([r"(?P<application>\w+)-.*"])) == "0c5a1f9e"
     assert application_of("eu.shop.payments-batch-7", compiled([r"\w+\.(?P<application>\w+)\..*"])) == "shop"
 
 
