@@ -4,7 +4,7 @@
 command:
 
 * `report`: the report as data; `report_rows` and `extents` read it, `entries`, `reach_text` and `report_text` tell it,
-  in `words` that other answers share; `stuck_ids` are stuck without holding a partition
+  in `words` that other answers share; `stuck_ids` hold no partition, commits of groups are in `pending_commits`
 * `story`: what logs show in order of time, of a partition or an id; `explain`: of one open transaction; `transaction`:
   of one transaction on all partitions; `events` and `partition_events` put events in their order, `story_text`,
   `transaction_text` and `picture` show stories

@@ -10,8 +10,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from txnlib.ask.collect_plan import needed_for
+from txnlib.ask.pending_commits import dropped_text, groups_text
 from txnlib.ask.report import IN_ONE_CARD, Report
 from txnlib.ask.rows import Row
+from txnlib.ask.subject import GROUPS_TOPIC
 from txnlib.ask.words import ahead, clock, ends_text, named_producer, where, which_ends
 from txnlib.core.display import counted, duration, not_before, printable, size, told, utc_time
 from txnlib.core.kafka_commands import MS_PER_MINUTE
@@ -79,16 +81,25 @@ def entry(section: str, rows: Sequence[Row], report: Report) -> Entry:
         ("why", told(first["explanation"])),
         *_effects_on_consumers(rows, report, is_placed=not is_of_owner),
         *[("waiting", text) for row in rows if (text := waiting(row))],
+        *[("groups", text) for row in rows if (text := groups_text(row))],
         *[("cause", _cause(each)) for each in (first["causes"] or ())[:SHOWN_CAUSES]],
         ("began", f"{began} by its coordinator" if is_news else ""),
         ("ends", ends),
         ("seen", seen(first)),
         *safety(first),
-        ("effect", "" if first["effect"] is None else printable(first["effect"])),
+        ("effect", _effect(first)),
         *(("note", told(note)) for note in first["notes"] or () if note != because),
     ]
     facts = [(label, text) for label, text in said if text]
     return Entry(title, who, facts, _steps(first), first["abort_command"] is not None, _is_new(first, report))
+
+
+def _effect(row: Row) -> str:
+    """What the step does to records, and to commits of groups among them."""
+    if row["effect"] is None:
+        return ""
+    dropped = dropped_text(row) if "drop" in row["effect"] else ""
+    return f"{printable(row['effect'])}{f': {dropped}' if dropped else ''}"
 
 
 def _cause(each: Row) -> str:
@@ -199,11 +210,12 @@ def _effects_on_consumers(rows: Sequence[Row], report: Report, *, is_placed: boo
     if others:
         ends = which_ends(row.get("holder_ends_by"), report.as_of_ms).replace(", which", " and which")
         return [("waits", f"{behind_holder(row)}{ends}; behind its own start: {extent}")]
+    whom = "the groups that commit here" if row["topic"] == GROUPS_TOPIC else "read_committed consumers"
     stable = row["start_offset"] if row["last_stable_offset"] is None else row["last_stable_offset"]
     at = "" if stable == row["start_offset"] else f" at offset {stable}"
     behind = _next(row)
     return [
-        ("holds", f"read_committed consumers{at} since {since(row)}: {extent}; compaction too"),
+        ("holds", f"{whom}{at} since {since(row)}: {extent}; compaction too"),
         ("behind", f"{behind}, which holds the partition once this one is ended" if behind else ""),
     ]
 

@@ -13,6 +13,7 @@ from txnlib.ask.events import RECORD, Numbered, number_of
 from txnlib.ask.grid import instant_json
 from txnlib.ask.own_command import own_command
 from txnlib.ask.partition_events import Stamp, gone_batch, is_stamped, story_events
+from txnlib.ask.pending_commits import put_commits
 from txnlib.ask.picture import image
 from txnlib.ask.report_rows import complete
 from txnlib.ask.rows import Filter, Row, StoredRun, column_names, ms
@@ -95,6 +96,7 @@ def explain(run: StoredRun, topic: str, partition: int, start_offset: int) -> Ex
     records = logs.records(_start_ms(start_offset, batches, stamps))
     matches = logs.matches(batches)
     waits = logs.verdict["holds"] is False
+    put_commits(run, [logs.verdict])
     return Explained(
         run.cluster,
         run.run_id,

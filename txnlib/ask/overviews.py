@@ -8,7 +8,8 @@ from dataclasses import replace
 from typing import Final
 
 from txnlib.ask.command_output import CommandOutput
-from txnlib.ask.grid import TABLE
+from txnlib.ask.grid import TABLE, fold
+from txnlib.ask.pending_commits import unstable_groups
 from txnlib.ask.report_rows import MOST_BLOCKING
 from txnlib.ask.rows import Filter, Row, StoredRun
 from txnlib.ask.subject import GROUPS_TOPIC, equal
@@ -90,10 +91,21 @@ def _where(rows: Sequence[Row], application: object) -> str:
     return " ".join(filter(None, (*who, place))) or "-"
 
 
+#: What is known of a group whose commits are in an open transaction.
+_UNSTABLE: Final = ("group_id", "topic", "partition", "blocking_transactional_id", "blocking_producer_id")
+
+
 def answer_groups(run: StoredRun, options: Namespace) -> CommandOutput:
     """The consumer groups that wait for a transaction to end, those that lag most first."""
     order = '"lag_offsets" DESC, "group_id", "topic", "partition"'
-    listed = _listed("groups", run.rows("blocked_groups", shown("groups"), equal(topic=options.topic), order=order))
+    rows = run.rows("blocked_groups", shown("groups"), equal(topic=options.topic), order=order)
+    unstable = unstable_groups(run, options.topic)
+    rows += [dict.fromkeys(shown("groups")) | {name: row[name] for name in _UNSTABLE} for row in unstable]
+    listed = _listed("groups", rows, kept=shown("groups", is_wide=False))
+    if unstable:
+        number = counted(len({row["group_id"] for row in unstable}), "group")
+        told = f"without a lag: {number} cannot fetch offsets until the transaction with their commits ends"
+        listed = replace(listed, tail=lambda width: fold(f"\n{told} (UNSTABLE_OFFSET_COMMIT)", width))
     is_copied: Filter = ("status", "<>", "MISSING")
     copied = run.grouped("coverage", ("partition",), "count(*)", [*equal(topic=GROUPS_TOPIC), is_copied])
     known = run.grouped("coverage", ("partition",), "count(*)", equal(topic=GROUPS_TOPIC))

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from txnlib.ask.extents import Reach, extents, is_short
+from txnlib.ask.pending_commits import put_commits
 from txnlib.ask.report import MEANINGS, SHOWN_PLACES, FindingPlaces, Report
 from txnlib.ask.rows import AUDIT_RUNS, KEY, Filter, Row, StoredRun, among, key_of, ms
 from txnlib.ask.stuck_ids import StuckId, stuck_ids
@@ -321,6 +322,7 @@ def complete(run: StoredRun, rows: Sequence[Row]) -> None:
     waiting: dict[tuple[str, int], set[str]] = {}
     for row in run.rows("blocked_groups", ("topic", "partition", "group_id"), here, order='"group_id"', limit=GROUPS):
         waiting.setdefault((row["topic"], row["partition"]), set()).add(row["group_id"])
+    put_commits(run, rows)
     for row in rows:
         place = row["topic"], row["partition"]
         row.update({name: behind.get(place, {}).get(name) for name in _BEHIND})

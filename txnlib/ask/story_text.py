@@ -12,6 +12,7 @@ from txnlib.ask.events import CLIENT, Event
 from txnlib.ask.explain import Explained
 from txnlib.ask.grid import INDENT, WIDTH, beside, command_lines, fold, folded, instant_json
 from txnlib.ask.own_command import own_command
+from txnlib.ask.pending_commits import groups_text
 from txnlib.ask.rows import Row, column_names
 from txnlib.ask.story import Story, Timeline
 from txnlib.ask.words import ahead, ends_text, where
@@ -150,6 +151,7 @@ def _explained_tail(explained: Explained, width: int = WIDTH) -> str:
         ("live", _LIVE[row["kafka_find_hanging"]]),
         ("age", f"last write {last_write(row)}; {proven}"),
         held,
+        *([("groups", text)] if (text := groups_text(row)) else []),
         *([("ends", ends)] if (ends := ends_text(row["ends_by"], explained.as_of_ms)) else []),
         *(
             ("cause", f"{each['likelihood'].lower()}: {each['cause']}; {each['evidence']}")
