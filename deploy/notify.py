@@ -21,7 +21,7 @@ import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from http.client import HTTPException
 from pathlib import Path
 from typing import Any
@@ -79,9 +79,11 @@ def _news_of(summary: dict[str, Any], now: datetime, max_age_hours: float) -> Ne
             f"{cluster}: the audit failed (exit code {summary['exit_code']})",
             [summary["error"] or ""],
         )
-    counted = found["transactions_by_verdict"].items()
+    # What is acknowledged is silent here, too. Summaries of earlier versions have no such field.
+    left = found.get("unacknowledged", {})
+    counted = left.get("transactions", found["transactions_by_verdict"]).items()
     verdicts = ", ".join(f"{count} {name}" for name, count in counted if count and name != "OPEN")
-    critical = found["findings"].get("CRITICAL", 0)
+    critical = left.get("findings", found["findings"]).get("CRITICAL", 0)
     coverage = found["coverage"]
     unread = coverage.get("unreadable_files", 0)  # summaries of earlier versions have no such field
     said = "; ".join(
@@ -90,16 +92,38 @@ def _news_of(summary: dict[str, Any], now: datetime, max_age_hours: float) -> Ne
             *([f"{critical} CRITICAL finding{'' if critical == 1 else 's'}"] if critical else []),
             f"read {coverage['partitions_read']} of {coverage['partitions_known']} partitions",
             *([f"{unread} file{'' if unread == 1 else 's'} not read"] if unread else []),
+            *_known(found),
         ]
     )
-    urgent = [each for each in found["transactions"] if each["verdict"] not in IN_TIME]
-    lines = found["answer"] + [
-        f"{each['verdict']} {each['topic']}-{each['partition']} offset {each['start_offset']} producer"
-        f" {each['producer_id']} {each['transactional_id'] or 'no transactional id'}, safe to abort:"
-        f" {'yes' if each['safe_to_abort'] else 'no'}"
-        for each in urgent[:SHOWN_TRANSACTIONS]
+    urgent = [
+        each for each in found["transactions"] if each["verdict"] not in IN_TIME and each.get("acknowledged_by") is None
     ]
+    lines = found["answer"] + [_line(each) for each in urgent[:SHOWN_TRANSACTIONS]]
     return News(cluster, "found" if summary["exit_code"] == FOUND else None, f"{cluster}: {said}", lines)
+
+
+def _known(found: dict[str, Any]) -> list[str]:
+    """How many rows are acknowledged, and until when the first of them are."""
+    known = sum(each.get("acknowledged_by") is not None for each in found["transactions"])
+    until = found.get("acknowledged_until")
+    return [f"{known} acknowledged{f', the first until {_time(until)}' if until else ''}"] if known else []
+
+
+def _line(each: dict[str, Any]) -> str:
+    """What a transaction holds, what waits there, and whether, or from when on, it is safe to abort."""
+    who = f"producer {each['producer_id']} {each['transactional_id'] or 'no transactional id'}"
+    offsets = each["blocked_offsets"] or 0
+    waits = "1 offset waits" if offsets == 1 else f"{offsets} offsets wait"
+    holds = f"holds the partition, {waits}" if each.get("holds") else f"waits behind another, {waits} behind its start"
+    safe = "yes" if each["safe_to_abort"] else f"from {_time(each['safe_from'])} on" if each.get("safe_from") else "no"
+    place = f"{each['topic']}-{each['partition']} offset {each['start_offset']}"
+    return f"{each['verdict']} {place} {who}: {holds}; safe to abort: {safe}"
+
+
+def _time(instant: str) -> str:
+    """An instant of the JSON as on all screens, rounded up to a second."""
+    at = datetime.fromisoformat(instant)
+    return f"{at + timedelta(microseconds=-at.microsecond % 1_000_000):%Y-%m-%d %H:%M:%SZ}"
 
 
 def slack_messages(news: News) -> list[dict[str, Any]]:

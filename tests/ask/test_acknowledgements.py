@@ -15,7 +15,7 @@ from txnlib.ask.acknowledgements import acknowledged, read_acknowledgements
 from txnlib.ask.delta_rows import open_run, open_tables
 from txnlib.ask.report_rows import report_of
 from txnlib.ask.rows import StoredRun
-from txnlib.ask.run_result import matches
+from txnlib.ask.run_result import Outcome, matches, render_metrics, results_of
 from txnlib.errors import ConfigError
 from txnlib.jobs.options import parse_fail_on
 
@@ -164,6 +164,37 @@ def test_programs_are_told_who_acknowledged_what(root, known, tmp_path):
     assert {each["until"] for each in found["acknowledged"]} == {"2024-03-11T01:20:00.001Z"}
 
 
+def test_gauges_are_silent_on_what_is_acknowledged_and_tell_until_when(root, run, known, tmp_path):
+    text = known(entry('topic = "t"\npartition = 0') + entry('finding = "MARKER_MISSING"'))
+    found = results_of(run, report_of(run, text))
+    outcome = Outcome("c", "1", 0, NOW, NOW, found=found)
+    told = {line.split(" ")[0]: float(line.split(" ")[1]) for line in _samples(render_metrics(outcome))}
+    of = 'cluster="c",verdict="HANGING"'
+    rows, every = report_of(run).counts["verdicts"]["HANGING"], report_of(run).counts["transactions"]["HANGING"]
+    assert told[f"txnlib_open_transactions{{{of}}}"] == rows - 1
+    assert told[f"txnlib_acknowledged_transactions{{{of}}}"] == 1
+    assert told[f"txnlib_transactions{{{of}}}"] == every - 1
+    assert told['txnlib_findings{cluster="c",severity="CRITICAL"}'] == 0
+    assert told['txnlib_acknowledged_until_timestamp_seconds{cluster="c"}'] == (NOW + 1) / 1000
+    assert found["findings"]["CRITICAL"] == 3, "programs that read the JSON have all"
+
+
+def test_a_transaction_is_acknowledged_when_all_its_rows_are(root, run, known, tmp_path):
+    assert known(ALL).whole == {"HANGING": 3, "LATE": 1}
+    assert known(entry('topic = "t"\npartition = 0')).whole["HANGING"] == 1
+    for name in READ_BY_COMMANDS:
+        write(tmp_path / "two", name)
+    write_run(tmp_path / "two")
+    write(tmp_path / "two", "open_transactions", opened(0), opened(0) | {"partition": 1})
+    of_two = open_run(open_tables(str(tmp_path / "two")))
+    entries = read_acknowledgements(str(tmp_path / "known.toml"))
+    assert acknowledged(of_two, entries).whole["HANGING"] == 0, "one of its partitions is not"
+
+
+def _samples(text: str) -> list[str]:
+    return [line for line in text.splitlines() if line and not line.startswith("#")]
+
+
 def test_a_date_is_its_first_instant_in_utc(known):
     day = at(NOW).date()
     assert known(entry('topic = "t"', day.isoformat())).ended
@@ -184,7 +215,11 @@ def test_a_date_is_its_first_instant_in_utc(known):
         (entry('topic = "t"', said='by = ""\nwhy = "x"'), "acknowledged.1.by"),
         (entry('topic = "t"', '"soon"'), "acknowledged.1.until"),
         (entry('topic = "t"', "2024-03-11T01:20:00"), "acknowledged.1.until"),
-        (entry('topic = "t"\nparttion = 1'), "acknowledged.1.parttion"),
+        (
+            entry('topic = "t"\nparttion = 1'),
+            "acknowledged.1.parttion: there is no such key; did you mean partition?",
+        ),
+        ("[[acknowledge]]", "acknowledge: there is no such key; did you mean acknowledged?"),
         (entry('topic = "t"\npartition = "1"'), "acknowledged.1.partition"),
     ],
 )

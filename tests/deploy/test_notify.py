@@ -93,7 +93,8 @@ def bodies(receiver: Receiver) -> list[dict[str, Any]]:
             3,
             None,
             "txnlib: blue: 2 HANGING; read 3 of 4 partitions\n2 HANGING, nobody will ever end them\n1 OPEN, in time\n"
-            "HANGING payments-0 offset 24 producer 1 payments-7, safe to abort: yes",
+            "HANGING payments-0 offset 24 producer 1 payments-7: holds the partition, 187 offsets wait; safe to abort:"
+            " yes",
         ),
         (1, "the disk is full", "txnlib: blue: the audit failed (exit code 1)\nthe disk is full"),
         (0, None, None),
@@ -113,13 +114,52 @@ def test_slack_is_told_and_a_scheduler_that_sends_mails_is_failed_unless_all_is_
 def test_no_message_is_calm_about_what_was_not_read(tmp_path):
     file = summary(tmp_path, code=3)
     told = json.loads(file.read_text())
-    told["found"]["transactions_by_verdict"] = {"OPEN": 1}
+    told["found"]["unacknowledged"]["transactions"] = {"OPEN": 1}
     told["found"]["coverage"]["unreadable_files"] = 2
     file.write_text(json.dumps(told))
     with receiving() as slack:
         notify("slack", file, slack)
     first = bodies(slack)[0]["text"].split("\n")[0]
     assert first.endswith("no transaction needs attention in what was read; read 3 of 4 partitions; 2 files not read")
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({}, "holds the partition, 187 offsets wait; safe to abort: yes"),
+        (
+            {"safe_to_abort": False, "safe_from": "2026-11-21T08:10:00.400Z"},
+            "holds the partition, 187 offsets wait; safe to abort: from 2026-11-21 08:10:01Z on",
+        ),
+        (
+            {"safe_to_abort": False, "holds": False, "blocked_offsets": 1},
+            "waits behind another, 1 offset waits behind its start; safe to abort: no",
+        ),
+    ],
+)
+def test_a_line_says_what_is_held_who_waits_and_from_when_it_is_safe(tmp_path, fields, said):
+    file = summary(tmp_path, code=3, name="pay-7")
+    told = json.loads(file.read_text())
+    told["found"]["transactions"][0] |= fields
+    file.write_text(json.dumps(told))
+    with receiving() as slack:
+        notify("slack", file, slack)
+    assert bodies(slack)[0]["text"].split("\n")[-1] == f"HANGING payments-0 offset 24 producer 1 pay-7: {said}"
+
+
+def test_what_is_acknowledged_is_counted_with_its_end_and_has_no_line(tmp_path):
+    file = summary(tmp_path, code=3, name="pay-7")
+    told = json.loads(file.read_text())
+    told["found"]["transactions"][0]["acknowledged_by"] = "ada"
+    told["found"]["unacknowledged"]["transactions"]["HANGING"] = 1
+    told["found"]["acknowledged_until"] = "2026-12-01T00:00:00.000Z"
+    file.write_text(json.dumps(told))
+    with receiving() as slack:
+        notify("slack", file, slack)
+    text = bodies(slack)[0]["text"]
+    assert "blue: 1 HANGING; " in text
+    assert text.split("\n")[0].endswith("; 1 acknowledged, the first until 2026-12-01 00:00:00Z")
+    assert "pay-7" not in text
 
 
 def test_a_name_from_a_log_is_text_and_nothing_else(tmp_path):
@@ -148,7 +188,7 @@ def test_a_name_from_a_log_forges_no_line_and_steers_no_terminal(tmp_path, servi
             else body.get("payload", {}).get("custom_details", {}).get("lines", [])
         )
     (told,) = [line for line in lines if "all-is-well" in line]
-    assert r"producer 1 x\nHANGING all-is-well\x1b[2J\u202egnp\u2028y, safe to abort" in told
+    assert r"producer 1 x\nHANGING all-is-well\x1b[2J\u202egnp\u2028y: holds the partition" in told
     assert all(line.isprintable() for line in lines)
 
 

@@ -28,8 +28,9 @@ from pydantic import (
 from txnlib.ask.rows import KEY, Filter, Key, Row, StoredRun, key_of
 from txnlib.ask.verdict_names import PREPARED, name_of, named
 from txnlib.core.finding_catalogue import Finding
+from txnlib.core.rows import grouped
 from txnlib.core.schema import shown
-from txnlib.errors import ConfigError, refuse_fifo
+from txnlib.errors import ConfigError, meant, refuse_fifo
 
 #: Most rows that one entry can match. Others are treated as not acknowledged.
 MOST_MATCHED: Final = 10_000
@@ -109,6 +110,8 @@ class Acknowledged:
 
     #: Open transactions, each with the entry that matches it.
     transactions: Mapping[Key, tuple[Row, Acknowledgement]] = field(default_factory=dict)
+    #: Number of transactions of which every row is acknowledged, by what they count as.
+    whole: Mapping[str, int] = field(default_factory=dict)
     #: Number of findings by severity.
     severities: Mapping[str, int] = field(default_factory=dict)
     #: Entries about findings, each with the number of findings that it matches.
@@ -122,6 +125,12 @@ class Acknowledged:
         name = "OPEN" if name == PREPARED else name
         return {key for key, (row, _) in self.transactions.items() if name_of(row) == name}
 
+    @property
+    def until_ms(self) -> int | None:
+        """When the first of the entries that match something ends, in epoch ms; None if none does."""
+        entries = [*(entry for _, entry in self.transactions.values()), *(entry for entry, _ in self.findings)]
+        return min((entry.until_ms for entry in entries), default=None)
+
     def entry_of(self, row: Row) -> Acknowledgement | None:
         """The entry that matches an open transaction."""
         return self.transactions.get(key_of(row), (row, None))[1]
@@ -133,6 +142,7 @@ class Acknowledged:
             "verdicts": Counter(map(name_of, rows)),
             "new": Counter(name_of(row) for row in rows if row["runs_seen"] == 1),
             "holding": Counter(name_of(row) for row in rows if row["holds"] and row["blocked_offsets"]),
+            "transactions": self.whole,
             "findings": self.severities,
         }
         return {
@@ -158,7 +168,11 @@ def read_acknowledgements(path: str | None) -> tuple[Acknowledgement, ...]:
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(str(part + 1 if isinstance(part, int) else part) for part in first["loc"] if part not in _UNION)
-        raise ConfigError(path, key, first["msg"].removeprefix("Value error, ")) from error
+        problem = first["msg"].removeprefix("Value error, ")
+        if first["type"] == "extra_forbidden":
+            known = Acknowledgement.model_fields if len(first["loc"]) > 1 else _File.model_fields
+            problem = f"there is no such key{meant(str(first['loc'][-1]), known)}"
+        raise ConfigError(path, key, problem) from error
 
 
 #: Names that pydantic gives the alternatives of `until`.
@@ -187,4 +201,18 @@ def acknowledged(run: StoredRun, entries: Sequence[Acknowledgement]) -> Acknowle
     severities: Counter[str] = Counter()
     for key, number in matched.items():
         severities[key[_FINDING.index("severity")]] += number
-    return Acknowledged(transactions, severities, findings, ended, idle)
+    return Acknowledged(transactions, _wholly(run, transactions), severities, findings, ended, idle)
+
+
+def _wholly(run: StoredRun, known: Mapping[Key, tuple[Row, Acknowledgement]]) -> Counter[str]:
+    """The number of transactions of which every row is acknowledged, by what they count as."""
+    producers = {row["producer_id"] for row, _ in known.values()}
+    if not producers:
+        return Counter()
+    columns = (*KEY, "transactional_id", "verdict", "reason")
+    rows = run.rows("open_transactions", columns, [("producer_id", "IN", producers)], limit=MOST_MATCHED)
+    whole: Counter[str] = Counter()
+    of_transactions = grouped(rows, lambda row: (name_of(row), row["producer_id"], row["transactional_id"]))
+    for (name, *_), own in of_transactions.items():
+        whole[name] += all(key_of(row) in known for row in own)
+    return whole

@@ -98,6 +98,8 @@ def results_of(run: StoredRun, report: Report, finished_ms: int | None = None) -
     brokers = broker_rows(run, ("partitions_with_late_transactions",), SHOWN_BROKERS)
     judged = run.grouped("coverage", ("status",), "count(*)", [("is_judged", "=", True)])
     statuses = {status: judged.get((status,), 0) for status in STATUSES}
+    left = report.counts if report.known is None else report.known.remaining(report.counts)
+    until_ms = None if report.known is None else report.known.until_ms
     verdicts, transactions = _all_of(URGENCY, report.counts["verdicts"]), _transactions(run, report)
     return {
         "as_of": _instant(report.as_of_ms),
@@ -116,6 +118,13 @@ def results_of(run: StoredRun, report: Report, finished_ms: int | None = None) -
         "transactions": transactions,
         "transactions_left_out": sum(verdicts.values()) - len(transactions),
         "ended": report.ended[:SHOWN],
+        "unacknowledged": {
+            "rows": _all_of(URGENCY, left["verdicts"]),
+            "transactions": _all_of(URGENCY, transactions_of(left)),
+            "held_partitions": _all_of(URGENCY, left["holding"]),
+            "findings": _all_of(SEVERITIES, left["findings"]),
+        },
+        "acknowledged_until": None if until_ms is None else _instant(until_ms),
         "acknowledged": [] if report.known is None else _known(report.known),
         "lag": {
             "partitions": highest["partitions"] or 0,
@@ -267,20 +276,23 @@ METRICS: Final[Mapping[str, Metric]] = {
     ),
     "txnlib_open_transactions": _found(
         "Number of open transactions on partitions, by verdict: one on three partitions counts three times. LOOKS_LATE:"
-        " late only by old timestamps of clients.",
-        lambda found: found["verdicts"],
+        " late only by old timestamps of clients. What is acknowledged does not count.",
+        lambda found: found["unacknowledged"]["rows"],
         "verdict",
     ),
     "txnlib_transactions": _found(
-        "Number of open transactions, by verdict.", lambda found: found["transactions_by_verdict"], "verdict"
+        "Number of open transactions, by verdict, without those that are acknowledged as a whole.",
+        lambda found: found["unacknowledged"]["transactions"],
+        "verdict",
     ),
     "txnlib_stuck_ids": _found(
         "Number of transactional ids that are stuck without holding a partition: COMPLETION_OVERDUE.",
         lambda found: len(found["stuck_ids"]),
     ),
     "txnlib_held_partitions": _found(
-        "Number of partitions whose last stable offset waits for an open transaction, by its verdict.",
-        lambda found: found["held_partitions_by_verdict"],
+        "Number of partitions whose last stable offset waits for an open transaction, by its verdict, without those of"
+        " acknowledged ones.",
+        lambda found: found["unacknowledged"]["held_partitions"],
         "verdict",
     ),
     "txnlib_partitions_with_late_transactions": _found(
@@ -347,7 +359,20 @@ METRICS: Final[Mapping[str, Metric]] = {
         "Number of files, folders and links that were given and not read, or not to their end.",
         lambda found: found["coverage"]["unreadable_files"],
     ),
-    "txnlib_findings": _found("Number of findings, by severity.", lambda found: found["findings"], "severity"),
+    "txnlib_findings": _found(
+        "Number of findings, by severity, without those that are acknowledged.",
+        lambda found: found["unacknowledged"]["findings"],
+        "severity",
+    ),
+    "txnlib_acknowledged_transactions": _found(
+        "Number of open transactions on partitions that are acknowledged, by verdict.",
+        lambda found: {name: rows - found["unacknowledged"]["rows"][name] for name, rows in found["verdicts"].items()},
+        "verdict",
+    ),
+    "txnlib_acknowledged_until_timestamp_seconds": _found(
+        "When the first acknowledgement ends that silences something; absent if there is none.",
+        lambda found: found["acknowledged_until"] and found["acknowledged_until"].timestamp(),
+    ),
 }
 
 
