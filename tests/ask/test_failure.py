@@ -74,6 +74,14 @@ def test_a_failure_is_told_by_its_cause_in_one_line(recorded, name):
         ("txnlib.errors.UnreadableInputError: /copies/a.log: is gone. Copy it again", "a file vanished"),
         ("java.util.concurrent.TimeoutException: Futures timed out after [300 seconds]", "probably out of memory"),
         ("org.apache.spark.rpc.RpcTimeoutException: Cannot receive any reply in 120 seconds", "probably out of memory"),
+        (
+            "SparkRuntimeException: Resources exhausted: Failed to allocate additional 24.6 MB for ExternalSorter[0]",
+            "the embedded engine needs more memory",
+        ),
+        (
+            "RuntimeError: Not enough memory to continue external sort. Consider increasing the memory limit",
+            "the embedded engine needs more memory",
+        ),
         ("java.net.SocketTimeoutException: connect timed out", ""),
         ("java.lang.IllegalStateException: odd", ""),
     ],

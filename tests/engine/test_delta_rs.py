@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
@@ -56,6 +57,14 @@ def test_rows_are_counted_as_they_pass(spark, tables):
     assert tables.write(NAME, spark.range(30_000).selectExpr(*_columns("id")), STAMPS, replaced=OF_RUN).rows == 30_000
     assert tables.write(NAME, empty(spark, TABLES[NAME]), STAMPS, replaced=OF_RUN).rows == 0
     assert tables.read(NAME).count() == 0
+
+
+def test_rows_are_held_in_groups_of_bounded_size(spark, tables):
+    tables.write(NAME, spark.range(100_000).selectExpr(*_columns("id")), STAMPS, replaced=OF_RUN)
+    files = [pq.ParquetFile(path).metadata for path in Path(tables.output).rglob("*.parquet")]
+    groups = [file.row_group(number).num_rows for file in files for number in range(file.num_row_groups)]
+    assert sum(groups) == 100_000
+    assert max(groups) <= 1 << 15
 
 
 def _columns(position):

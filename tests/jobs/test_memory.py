@@ -2,12 +2,14 @@
 
 import queue
 import re
+import resource
 import subprocess
 import sys
 
 import pytest
 
-from txnlib.jobs.memory import memory_bytes, resident_bytes, watch_memory
+from txnlib.engine.memory import limit_bytes
+from txnlib.jobs.memory import taken_bytes, watch_memory
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere, nothing is watched")
 
@@ -16,7 +18,7 @@ GREEDY = """
 import time
 
 from txnlib.jobs import main, memory
-memory.memory_bytes = lambda: 300 << 20
+memory.limit_bytes = lambda: 300 << 20
 
 
 def job(argv):
@@ -43,10 +45,25 @@ def test_nothing_is_said_while_there_is_memory():
     watch_memory(said.put)
     with pytest.raises(queue.Empty):
         said.get(timeout=1)
-    assert 0 < resident_bytes() < memory_bytes()
+    assert 0 < taken_bytes()[1] < limit_bytes()
 
 
 def test_the_program_ends_with_the_exit_code_of_a_failure():
     ended = subprocess.run([sys.executable, "-c", GREEDY], capture_output=True, text=True, timeout=60)
     assert ended.returncode == 1
     assert ended.stderr.endswith("GiB of memory, nearly all that there is; to go on with Spark: --engine spark\n")
+
+
+@pytest.mark.parametrize(("asked", "code", "said"), [([], 1, "ulimit -v allows 1.9 GiB"), (["--help"], 0, "")])
+def test_too_little_address_space_is_told_before_anything_aborts(repository, asked, code, said):
+    most = 2_000_000 << 10
+    ended = subprocess.run(
+        [sys.executable, "jobs/audit.py", *asked],
+        cwd=repository,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (most, most)),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (ended.returncode, ended.stderr.count("\n")) == (code, code)
+    assert said in ended.stderr

@@ -3,7 +3,8 @@
 In reading order:
 
 * `engine`: what either can do; `choice`: which of the two runs, `embedded` or `spark`
-* `embedded`: the embedded engine; `guard`, `held_calls`: nobody else reaches it
+* `embedded`: the embedded engine; `guard`, `held_calls`: nobody else reaches it; `memory`: how
+  much it may take
 * `spark_session`: a session of Spark for an audit, beside the one that is there
 * `store`: the rows of a run in its tables; `tables`, `delta_rs`, `spark_tables`, `commits`: how each engine keeps them
 * `upgrade`: tables of an older schema

@@ -34,6 +34,8 @@ from txnlib.version import SCHEMA_NUMBER, SCHEMA_PROPERTY
 _KEPT_HOURS: Final = 7 * 24
 #: Offsets and instants differ little from row to row: so they take a third of the bytes.
 _DIFFERENCES: Final = ColumnProperties(dictionary_enabled=False, encoding="DELTA_BINARY_PACKED")
+#: The rows that are held until they are written. A row of `record_batches` may be a run of dozens of batches.
+_ROWS_OF_A_GROUP: Final = 1 << 15
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +135,7 @@ class DeltaRsTables:
 def _properties(schema: pa.Schema) -> WriterProperties:
     """How columns are stored."""
     numbers = [each.name for each in schema if pa.types.is_integer(each.type) or pa.types.is_timestamp(each.type)]
-    return WriterProperties(column_properties=dict.fromkeys(numbers, _DIFFERENCES))
+    return WriterProperties(column_properties=dict.fromkeys(numbers, _DIFFERENCES), max_row_group_size=_ROWS_OF_A_GROUP)
 
 
 def _batches(made: Rows) -> Iterator[pa.RecordBatch]:

@@ -17,8 +17,10 @@ from fcntl import LOCK_EX, LOCK_NB, flock
 from pathlib import Path
 from typing import Any, Final
 
+from txnlib.core.display import size
 from txnlib.engine.delta_rs import DeltaRsTables
 from txnlib.engine.guard import HOST, Door, OpenPortError, has_neighbours, start_closed
+from txnlib.engine.memory import NEEDED_ADDRESSES, address_limit, pool_bytes
 from txnlib.engine.pool_source import PoolSource
 from txnlib.engine.store import Store
 from txnlib.errors import EngineError, MissingExtraError, UsageError
@@ -29,6 +31,7 @@ from txnlib.spark.capture_source import CaptureSource
 SETTINGS: Final = {
     "RUST_LOG": "error",  # else a line on stderr for each hint that it does not know
     "SAIL_MODE": "local",
+    "SAIL_RUNTIME__MEMORY_POOL__TYPE": "fair",
     # The session of a step that takes long in Python, or of a notebook, would end after some minutes.
     "SAIL_SPARK__SESSION_TIMEOUT_SECS": str(7 * 24 * 3600),
     # Python's tracker of resources would complain on stderr of a program that Ctrl-C ended.
@@ -36,6 +39,8 @@ SETTINGS: Final = {
 }
 #: Where the engine keeps what does not fit into memory.
 _TEMPORARY: Final = "SAIL_RUNTIME__TEMPORARY_FILES__PATHS"
+#: How many bytes of rows it holds at a time, shared by what a query does: beyond that, sorts and aggregates use files.
+_POOL: Final = "SAIL_RUNTIME__MEMORY_POOL__FAIR__MAX_SIZE"
 _CHANNEL: Final = (
     ("grpc.default_authority", "localhost"),  # of a file, it would be a path, which the engine refuses
     # gRPC ends a connection after 30 minutes without a call, and there is no other.
@@ -105,6 +110,10 @@ def start(*, is_asked_for: bool = False) -> EmbeddedEngine:
 
     `is_asked_for`: whether somebody named the engine, who then accepts an open port where none can be closed.
     """
+    if (addresses := address_limit()) is not None and addresses < NEEDED_ADDRESSES:
+        raise EngineError(
+            f"it needs {size(NEEDED_ADDRESSES)} of address space, and ulimit -v allows {size(addresses)}: raise that"
+        )
     try:
         import grpc  # noqa: F401
         import pysail.spark  # noqa: F401
@@ -268,6 +277,7 @@ def _forget(folder: Path, lock: int) -> None:
     """Removes the private folder. The next engine has another one, where it keeps its files."""
     if os.environ.get(_TEMPORARY) == _setting(folder):
         del os.environ[_TEMPORARY]
+        os.environ.pop(_POOL, None)  # the next engine takes what is free then
     shutil.rmtree(folder, ignore_errors=True)
     os.close(lock)
 
@@ -278,7 +288,7 @@ def _setting(folder: Path) -> str:
 
 def _set_up(folder: Path) -> None:
     """The environment that the engine reads when it starts. What the user has set stays."""
-    given = {**SETTINGS, _TEMPORARY: _setting(folder)}
+    given = {**SETTINGS, _TEMPORARY: _setting(folder), _POOL: str(pool_bytes())}
     for key, value in given.items():
         os.environ.setdefault(key, value)
     os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"  # the functions of pyspark.sql build plans of Spark Connect

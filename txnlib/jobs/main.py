@@ -13,7 +13,7 @@ from txnlib.engine.choice import missing_extra
 from txnlib.errors import ExitCode, StepError, TxnlibError
 from txnlib.interrupt import end_at_once
 from txnlib.jobs import traces
-from txnlib.jobs.memory import watch_memory
+from txnlib.jobs.memory import lack_of_addresses, watch_memory
 from txnlib.jobs.progress import LINES, set_up
 from txnlib.pipeline.failure import failure_of, texts_of
 
@@ -43,6 +43,8 @@ def main(job: Callable[[Sequence[str]], int], argv: Sequence[str], *, is_process
         return code
 
 
+#: Options that need no engine.
+HELP: Final = {"-h", "--help"}
 #: What Ctrl-C leaves behind.
 INTERRUPTED: Final = "txnlib: interrupted; complete tables stay, and the same command makes the others"
 
@@ -72,6 +74,8 @@ def _end(last_line: str, code: ExitCode = ExitCode.FAILED) -> None:
 def start(job: Callable[[Sequence[str]], int]) -> None:
     """Runs a job as a program. Raises SystemExit only if the exit code is not 0, as Databricks requires."""
     _end_on_interrupt()
+    if (lack := lack_of_addresses()) and not HELP & {*sys.argv}:
+        _end(lack)
     watch_memory(_end)
     if code := main(job, sys.argv[1:], is_process=True):
         sys.exit(code)

@@ -1,6 +1,6 @@
-"""A word before the kernel kills the program: the embedded engine may need more memory than there is.
+"""A word before lack of memory ends the program.
 
-Its windows hold about 24 KB for each producer of a log (Sail 0.7.2), and cannot spill.
+The embedded engine's windows hold about 24 KB for each producer of a log (Sail 0.7.2), and cannot spill.
 """
 
 from __future__ import annotations
@@ -12,37 +12,52 @@ from pathlib import Path
 from threading import Thread
 from typing import Final
 
+from txnlib.engine.memory import NEEDED_ADDRESSES, address_limit, limit_bytes
 from txnlib.errors import ON_SPARK
 
 #: The share of the memory from which on the kernel may kill the program at any moment.
 _MOST: Final = 0.9
 _EVERY_S: Final = 0.5
-_RESIDENT: Final = Path("/proc/self/statm")
-_LIMITS: Final = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
+_SIZES: Final = Path("/proc/self/statm")
 
 
-def memory_bytes() -> int:
-    """The memory that this program may take: of the machine, or of its container."""
-    limits = (path.read_text().strip() for path in _LIMITS if path.exists())
-    return min([os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"), *map(int, filter(str.isdecimal, limits))])
+def taken_bytes() -> tuple[int, int]:
+    """The address space that this program has taken, and the memory."""
+    addresses, resident, *_ = _SIZES.read_text().split()
+    return int(addresses) * os.sysconf("SC_PAGE_SIZE"), int(resident) * os.sysconf("SC_PAGE_SIZE")
 
 
-def resident_bytes() -> int:
-    """The memory that this program has taken."""
-    return int(_RESIDENT.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+def lack_of_addresses() -> str | None:
+    """Why the program cannot run within `ulimit -v`: Rust would abort it without a word. None if it can."""
+    limit = address_limit()
+    if limit is None or limit >= NEEDED_ADDRESSES:
+        return None
+    return (
+        f"txnlib: an audit needs {NEEDED_ADDRESSES >> 30} GiB of address space, and ulimit -v allows"
+        f" {limit / 2**30:.1f} GiB: raise that, or limit its memory by a control group"
+    )
 
 
 def watch_memory(end: Callable[[str], None], most: int | None = None) -> None:
-    """Calls `end` with the last line of the program, once it takes nearly all memory, or more than `most` bytes.
+    """Calls `end` with the last line of the program, once it takes nearly all memory, or more than `most` bytes, or
+    nearly all address space that `ulimit -v` allows.
 
     Linux only: elsewhere, nothing is watched.
     """
-    if _RESIDENT.exists():
-        limit = int(memory_bytes() * _MOST) if most is None else most
-        Thread(target=_watch, args=(end, limit), daemon=True).start()
+    if _SIZES.exists():
+        limit = int(limit_bytes() * _MOST) if most is None else most
+        addresses = address_limit()
+        Thread(target=_watch, args=(end, limit, addresses and int(addresses * _MOST)), daemon=True).start()
 
 
-def _watch(end: Callable[[str], None], limit: int) -> None:
-    while (taken := resident_bytes()) <= limit:
+def _watch(end: Callable[[str], None], limit: int, most_addresses: int | None) -> None:
+    while True:
+        addresses, resident = taken_bytes()
+        if resident > limit:
+            what = f"{resident / 2**30:.1f} GiB of memory, nearly all that there is"
+            break
+        if most_addresses is not None and addresses > most_addresses:
+            what = f"{addresses / 2**30:.1f} GiB of address space, nearly all that ulimit -v allows"
+            break
         time.sleep(_EVERY_S)
-    end(f"txnlib: the audit took {taken / 2**30:.1f} GiB of memory, nearly all that there is; {ON_SPARK}")
+    end(f"txnlib: the audit took {what}; {ON_SPARK}")

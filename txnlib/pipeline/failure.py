@@ -34,6 +34,11 @@ CAUSES: Final = (
         r"|\[Errno (28|122)\]",
     ),
     FailureCause(
+        "the embedded engine needs more memory than is free",
+        f"Run it on Spark, which needs less at a time: --engine spark. Or end other programs, then {AGAIN}",
+        r"Resources exhausted|Failed to allocate additional|Not enough memory to continue external sort",
+    ),
+    FailureCause(
         "out of memory",
         MORE_MEMORY,
         r"OutOfMemory(Error|Exception)?\b|Java heap space|GC overhead limit|Cannot allocate"
