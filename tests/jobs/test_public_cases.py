@@ -83,5 +83,5 @@ def test_below_min_insync_replicas_no_coordinator_ends_anything(rows_of, public,
     assert (likelihood, words in cause) == ("PROVEN", True)
     assert "bring brokers 2 and 3 back" in row["do_not_abort_because"]
     (step,) = [step for step in public("q03-below-min-isr").rows("abort_plan") if step["topic"] == topic]
-    assert step["command"] is None
+    assert (step["action"], step["command"]) == ("RESTORE_REPLICAS", None)
     assert step["notes"] == [row["do_not_abort_because"]]

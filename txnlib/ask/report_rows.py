@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 STEPS: Final[Mapping[str, str]] = {
     "ABORT": "abort {place} by hand: it is safe, if the checks still show what they must",
     "ABORT_AS_DECIDED": "abort {place} by hand: its coordinator decided ABORT, and the partition refuses its marker",
+    "RESTORE_REPLICAS": "{owner}: too few replicas are in sync to end it: its entry says which to bring back",
     "END_AT_COORDINATOR": "{owner}: its application, or its coordinator, ends it; no abort by hand",
     "REVIVE_COORDINATOR": "{owner}: get its coordinator __transaction_state-{coordinator} going; no abort by hand",
     "ABORT_LATER": "{place} hangs, and is not to be aborted yet",

@@ -20,6 +20,7 @@ NEED_SOMEBODY: Final = ("HANGING", "STUCK", "LATE", "SUSPECT", "UNKNOWN")
 TO_DO: Final = {
     "ABORT": "to abort now, by hand, with a look before and after",
     "ABORT_AS_DECIDED": "whose ABORT the partition refuses: an abort by hand agrees with it",
+    "RESTORE_REPLICAS": "that wait for replicas: bring back those that each entry names; no abort by hand",
     "END_AT_COORDINATOR": "to be ended by the application or at the coordinator: no abort by hand",
     "REVIVE_COORDINATOR": "waiting for a coordinator that decided: get it going; no abort by hand",
     "ABORT_LATER": "hanging, and not to be aborted yet: each entry says from when on",

@@ -79,6 +79,7 @@ BY_REASON = {"TWO_PHASE_COMMIT": "END_AT_COORDINATOR", "TIMEOUT_NOT_PASSED": "CH
 ORDER = """
 ABORT               -
 ABORT_AS_DECIDED    -
+RESTORE_REPLICAS    w
 END_AT_COORDINATOR  w
 REVIVE_COORDINATOR  w
 ABORT_LATER         t
@@ -167,6 +168,7 @@ EFFECTS_BY_HAND = {
     Action.END_AT_COORDINATOR: f"drops 30 records on 3 partitions{STAYS}",
     Action.REVIVE_COORDINATOR: f"commits 30 records on 3 partitions{STAYS}",
     Action.DO_NOT_ABORT: f"an abort would drop 12 records here, from offset 9173 on{STAYS}",
+    Action.RESTORE_REPLICAS: None,
     Action.CHECK_TIMESTAMPS: None,
     Action.WAIT: None,
     Action.CAPTURE_MORE: None,

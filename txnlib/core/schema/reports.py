@@ -192,9 +192,9 @@ ABORT_PLAN: Final = Table(
         Column(
             "action",
             STRING,
-            "ABORT, ABORT_AS_DECIDED (the coordinator's ABORT is refused), END_AT_COORDINATOR, REVIVE_COORDINATOR,"
-            " ABORT_LATER (not safe yet), WAIT, CAPTURE_MORE, DO_NOT_ABORT (an abort by hand would be wrong, or is not"
-            " proven right) or CHECK_TIMESTAMPS.",
+            "ABORT, ABORT_AS_DECIDED (the coordinator's ABORT is refused), RESTORE_REPLICAS (too few are in sync),"
+            " END_AT_COORDINATOR, REVIVE_COORDINATOR, ABORT_LATER (not safe yet), WAIT, CAPTURE_MORE, DO_NOT_ABORT (an"
+            " abort by hand would be wrong, or is not proven right) or CHECK_TIMESTAMPS.",
         ),
         *PARTITION_COLUMNS,
         Column("producer_id", LONG, "Producer id."),

@@ -25,24 +25,28 @@ class Action(IntEnum):
     ABORT = 0
     #: The coordinator's ABORT is refused: a marker by hand agrees with it.
     ABORT_AS_DECIDED = 1
-    END_AT_COORDINATOR = 2
-    REVIVE_COORDINATOR = 3
+    #: Too few replicas are in sync, so no coordinator can write its end.
+    RESTORE_REPLICAS = 2
+    END_AT_COORDINATOR = 3
+    REVIVE_COORDINATOR = 4
     #: Hanging, but not safe to abort yet: only time is missing.
-    ABORT_LATER = 4
+    ABORT_LATER = 5
     #: Too young to judge: audit again.
-    WAIT = 5
-    CAPTURE_MORE = 6
+    WAIT = 6
+    CAPTURE_MORE = 7
     #: A marker by hand would be wrong, or nothing proves that it is right.
-    DO_NOT_ABORT = 7
+    DO_NOT_ABORT = 8
     #: In time according to its coordinator: check the timestamps that its producer writes.
-    CHECK_TIMESTAMPS = 8
+    CHECK_TIMESTAMPS = 9
 
 
 #: Actions that time makes possible, and those that somebody can never take.
 IN_TIME: Final = frozenset({Action.ABORT_LATER, Action.WAIT})
 NO_ACTION: Final = frozenset({Action.DO_NOT_ABORT, Action.CHECK_TIMESTAMPS})
 #: Actions of a coordinator, which end a transaction on all its partitions: one step of the plan.
-OF_WHOLE_TRANSACTION: Final = frozenset({Action.END_AT_COORDINATOR, Action.REVIVE_COORDINATOR, Action.CHECK_TIMESTAMPS})
+OF_WHOLE_TRANSACTION: Final = frozenset(
+    {Action.RESTORE_REPLICAS, Action.END_AT_COORDINATOR, Action.REVIVE_COORDINATOR, Action.CHECK_TIMESTAMPS}
+)
 
 #: Actions of a coordinator that has to write to a log, and the causes that say that it cannot.
 _BY_COORDINATOR: Final = frozenset({Action.END_AT_COORDINATOR, Action.REVIVE_COORDINATOR})
@@ -169,6 +173,8 @@ def action_for(transaction: OpenTransaction) -> Action | None:
     if transaction.reason == Reason.MARKER_REFUSED:
         return ACTIONS_OF_REFUSED.get(transaction.coordinator_state or "", Action.DO_NOT_ABORT)
     action = ACTIONS_BY_REASON.get(Reason(transaction.reason), ACTIONS[Verdict(transaction.verdict)])
+    if action in _BY_COORDINATOR and transaction.needs_replicas:
+        return Action.RESTORE_REPLICAS
     if action is not Action.ABORT or transaction.safe_to_abort:
         return action
     return Action.DO_NOT_ABORT if transaction.abort_command is None else Action.ABORT_LATER
@@ -185,7 +191,7 @@ def plan(
     action = action_for(transaction)
     if action is None:
         return None
-    steps = _idle if action in _BY_COORDINATOR and transaction.needs_replicas else _PLANS[action]
+    steps = _PLANS[action]
     # An abort names only the partition.
     unnamed = kafka_commands.cannot_name(transaction.topic, None if steps is _abort else transaction.transactional_id)
     if unnamed is not None and steps is not _idle:
@@ -220,6 +226,7 @@ EFFECTS: Final[Mapping[Action, str | None]] = {
     Action.END_AT_COORDINATOR: "drops {whole}{marked}",
     Action.REVIVE_COORDINATOR: "{ends} {whole}{marked}",
     Action.DO_NOT_ABORT: "an abort would drop {here}{siblings}{marked}",
+    Action.RESTORE_REPLICAS: None,
     Action.CHECK_TIMESTAMPS: None,
     Action.WAIT: None,
     Action.CAPTURE_MORE: None,
@@ -423,6 +430,7 @@ _PLANS: Final[Mapping[Action, Callable[[OpenTransaction, Action, str | None], Pl
     Action.ABORT: _abort,
     Action.ABORT_LATER: _abort,
     Action.ABORT_AS_DECIDED: _abort,
+    Action.RESTORE_REPLICAS: _idle,
     Action.END_AT_COORDINATOR: _end_at_coordinator,
     Action.REVIVE_COORDINATOR: _revive,
     Action.DO_NOT_ABORT: _do_not_abort,
