@@ -18,6 +18,7 @@ from txnlib.ask.diff import differences_of_runs
 from txnlib.ask.explain import Explained
 from txnlib.ask.explain import explain as story_of
 from txnlib.ask.grid import TABLE
+from txnlib.ask.nights import Nights, nights
 from txnlib.ask.report import Report
 from txnlib.ask.report_rows import report_of
 from txnlib.ask.report_text import render
@@ -141,6 +142,11 @@ class Audit:
         `last`: the number of ended transactions. Raises UsageError if the run contains nothing of the kind.
         """
         return timeline_of(self._rows, list(map(str, where)), last)
+
+    def history(self) -> Nights:
+        """The audits of the cluster up to this one, the oldest first: what was held that needed somebody, how many
+        offsets waited, and for how long. A notebook shows them as a chart; iterating gives one row for each."""
+        return nights(self._rows)
 
     def transaction(self, name: str | int, number: int | None = None) -> TransactionStory:
         """One transaction on all of its partitions: the newest, or the one with a number. `print` prints it as the

@@ -15,6 +15,7 @@ from tests.support.crowded_pages import big_page, crowded_page
 from tests.support.html import parsed
 from tests.support.pages import AS_OF, full_page, held, page, tainted, transaction
 from txnlib.ask.extents import Reach
+from txnlib.ask.nights import Night
 from txnlib.ask.report import MEANINGS
 from txnlib.ask.report_text import render
 from txnlib.ask.stuck_ids import StuckId
@@ -444,3 +445,11 @@ def test_sections_stand_as_the_first_lines_name_them_on_the_page_and_in_the_repo
     assert shown.report.headline == "1 UNKNOWN, 1 LOOKS_LATE."
     assert [label for _, label, _ in navigation(shown) if label in order] == order
     assert re.findall(r"^([A-Z_]+)$", render(shown.report), re.MULTILINE) == order
+
+
+def test_the_history_has_a_chart_once_there_are_two_audits():
+    whole = page(transaction())
+    nights = [Night("a", AS_OF - 86_400_000, 1, 40, 600_000), Night("b", AS_OF, 3, 400, 90_000)]
+    shown = by_id(render_page(replace(whole, nights=nights)), "history")
+    assert "partitions held: 1 then, 3 now" in words(shown)
+    assert [*by_id(render_page(replace(whole, nights=nights[:1])), "history").iter("svg")] == []

@@ -9,7 +9,8 @@ command:
   of one transaction on all partitions; `events` and `partition_events` put events in their order, `story_text`,
   `transaction_text` and `picture` show stories
 * `abort_plan`, `collect_plan`: what to do, and what else to copy
-* `overviews`, `runs`, `diff`, `sql`, `acknowledgements`: tables in fewer columns, runs, any query, what is known
+* `overviews`, `runs`, `diff`, `sql`, `acknowledgements`: tables in fewer columns, runs, any query, what is known;
+  `nights`: audits over time
 * `kafka_transactions` with `kafka_table`: the commands of Kafka's tool
 * `capture`, `completion`: logs over the wire, and completion in a shell
 * `run_result`: a run for programs; `verdict_names`: what counts as which verdict; `atomic_file` writes files

@@ -110,8 +110,6 @@ class Acknowledged:
 
     #: Open transactions, each with the entry that matches it.
     transactions: Mapping[Key, tuple[Row, Acknowledgement]] = field(default_factory=dict)
-    #: Number of transactions of which every row is acknowledged, by what they count as.
-    whole: Mapping[str, int] = field(default_factory=dict)
     #: Number of findings by severity.
     severities: Mapping[str, int] = field(default_factory=dict)
     #: Entries about findings, each with the number of findings that it matches.
@@ -119,6 +117,8 @@ class Acknowledged:
     #: Entries that are over, of which something is still there; and entries that match nothing.
     ended: Sequence[Acknowledgement] = ()
     idle: Sequence[Acknowledgement] = ()
+    #: Number of transactions of which every row is acknowledged, by what they count as.
+    whole: Mapping[str, int] = field(default_factory=dict)
 
     def of_name(self, name: str) -> set[Key]:
         """The keys of the acknowledged transactions that count as a verdict, or as LOOKS_LATE or PREPARED."""
@@ -201,7 +201,7 @@ def acknowledged(run: StoredRun, entries: Sequence[Acknowledgement]) -> Acknowle
     severities: Counter[str] = Counter()
     for key, number in matched.items():
         severities[key[_FINDING.index("severity")]] += number
-    return Acknowledged(transactions, _wholly(run, transactions), severities, findings, ended, idle)
+    return Acknowledged(transactions, severities, findings, ended, idle, _wholly(run, transactions))
 
 
 def _wholly(run: StoredRun, known: Mapping[Key, tuple[Row, Acknowledgement]]) -> Counter[str]:

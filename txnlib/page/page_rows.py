@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from txnlib.ask.explain import Explained, explain
+from txnlib.ask.nights import Night, nights
 from txnlib.ask.own_command import anywhere
 from txnlib.ask.report import MEANINGS, Report, cards
 from txnlib.ask.report_rows import LONGEST_LAG, MOST_BLOCKING, broker_rows, of_plan, put_ends, report_of
@@ -82,6 +83,8 @@ class Page:
     two_phase_open: int = 0
     #: Finished runs of the cluster up to this one, newest first: run_id, as_of_ms, verdicts, lag_ms.
     runs: Sequence[Row] = ()
+    #: The same runs, the oldest first, with what was held.
+    nights: Sequence[Night] = ()
     #: Transactions that earlier runs warned of and that have ended, newest first: rows of ended_transactions.
     endings: Sequence[Row] = ()
 
@@ -120,6 +123,7 @@ def page_rows_of(
         two_phase=_with_ms(two_phase, "transaction_start"),
         two_phase_open=run.number("open_transactions", "count(*)", is_two_phase) or 0,
         runs=runs,
+        nights=nights(run).of,
         endings=_endings(run, runs),
         **_coverage(run),
     )

@@ -20,6 +20,8 @@ from markupsafe import Markup, escape
 from txnlib.ask import entries, picture, story_text
 from txnlib.ask.abort_plan import abort_plan_script, permissions_of, waits_until
 from txnlib.ask.explain import Explained
+from txnlib.ask.nights import STYLE as NIGHTS_STYLE
+from txnlib.ask.nights import chart as nights_chart
 from txnlib.ask.own_command import PROGRAM
 from txnlib.ask.report import cards, meaning
 from txnlib.ask.rows import Row, key_of, transactions_of
@@ -140,7 +142,7 @@ ROWS: Final = 15
 
 def render_page(page: Page) -> str:
     """The page as one HTML document in UTF-8, including style and script."""
-    style, script = _source("page.css") + picture.STYLE, _source("page.js")
+    style, script = _source("page.css") + picture.STYLE + NIGHTS_STYLE, _source("page.js")
     template = _environment().get_template("page.html")
     return template.render(
         page=page,
@@ -269,6 +271,7 @@ _GLOBALS: Final[dict[str, Any]] = {
     "is_offered": is_offered,
     "key_of": key_of,
     "name": name,
+    "nights_chart": lambda of: Markup(nights_chart(of)),
     "offset_text": offset_text,
     "partition_anchor": partition_anchor,
     "size": size,
