@@ -253,7 +253,7 @@ def acknowledged_of(row: Mapping[str, Any]) -> Acknowledged:
     said = {"until": date(2027, 1, 1), "by": "ada", "why": "its owner looks"}
     entry = Acknowledgement.model_validate({"topic": row["topic"], **said})
     key = (row["topic"], row["partition"], row["producer_id"], row["start_offset"])
-    return Acknowledged({key: (dict(row), entry)}, {"CRITICAL": 2}, [(entry, 2)], [entry], [entry])
+    return Acknowledged({key: (dict(row), entry)}, {"CRITICAL": 2}, [(entry, 2)], [entry], [entry], {row["verdict"]: 1})
 
 
 def findings() -> list[FindingPlaces]:

@@ -30,6 +30,7 @@ STYLE: Final = """\
 .nights text { fill: var(--ink, #1b1f24); font: 12px system-ui, "DejaVu Sans", sans-serif; }
 .nights rect { fill: var(--hanging, #b42318); }
 .nights line { stroke: var(--line, #d0d7de); }
+@media (max-width: 40rem) { .nights text { font-size: 19px; } }
 """
 
 
@@ -45,7 +46,7 @@ class Night:
     age_ms: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Nights:
     """The audits of a cluster, the oldest first. A notebook shows their chart."""
 
@@ -56,6 +57,9 @@ class Nights:
 
     def __len__(self) -> int:
         return len(self.of)
+
+    def __repr__(self) -> str:
+        return summary(self.of)
 
     def _repr_html_(self) -> str:
         head = f' xmlns="http://www.w3.org/2000/svg" style="background: #ffffff"><style>{STYLE}</style>'

@@ -428,7 +428,7 @@ def _counted(name: str, number: int, report: Report) -> Counted:
     themselves."""
     reach = report.extents.get(name)
     said = "" if reach is None else f": {held(reach, report.as_of_ms)}"
-    known = 0 if report.known is None else len({key[2] for key in report.known.of_name(name)})
+    known = 0 if report.known is None else report.known.whole.get(name, 0)
     return Counted(name, number, f"{meaning(name, number)}{said}{f' ({known} acknowledged)' if known else ''}")
 
 
