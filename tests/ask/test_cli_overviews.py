@@ -168,6 +168,31 @@ def test_a_question_in_sql_is_answered_from_tables_and_views_and_nothing_else(tm
         assert (code, out, said in err) == (2, "", True), err
 
 
+def test_the_table_that_was_meant_is_named(tmp_path):
+    write_run(tmp_path)
+    for wrong, right in {"opne_transactions": "open_transactions", "latest_finding": "latest_findings"}.items():
+        code, _, err = txn_audit(tmp_path, "sql", f"SELECT * FROM {wrong}")
+        assert (code, f"did you mean {right}?" in err) == (2, True), err
+
+
+def test_a_query_gets_so_many_rows_and_no_more_memory_and_changes_no_limit(tmp_path):
+    write_run(tmp_path)
+    code, out, err = txn_audit(tmp_path, "sql", "SELECT * FROM range(1000000000)", "--format", "csv")
+    assert (code, len(out.splitlines())) == (0, 10_001)
+    assert "only the first 10,000 rows" in err
+    few = txn_audit(tmp_path, "sql", "SELECT * FROM range(9)", "--format", "csv", "--limit", 3)
+    assert few[1].split() == ["range", "0", "1", "2"]
+    hungry = "SELECT list(repeat('x', 1000) || i) FROM range(100000000) AS t(i)"
+    for refused, said in {
+        hungry: "of memory: let it choose fewer rows",
+        "SET memory_limit = '900GB'": "the configuration has been locked",
+        "SET max_expression_depth = 1000000000": "the configuration has been locked",
+        f"SELECT {'(' * 5_000}1{')' * 5_000}": "",
+    }.items():
+        code, _, err = txn_audit(tmp_path, "sql", refused)
+        assert (code, said in err) == (2, True), err[:300]
+
+
 def test_without_duckdb_sql_names_the_extra(tmp_path, monkeypatch):
     write_run(tmp_path)
     monkeypatch.setitem(sys.modules, "duckdb", None)

@@ -145,7 +145,10 @@ COMMANDS: Final[Mapping[str, Command]] = {
         "Answer a question in SQL about the tables and views, of all runs. Needs DuckDB: pip install 'txnlib[sql]'",
         "ask.sql:answer",
         Reads.TABLES,
-        {"query": {"metavar": "QUERY", "help": "A query; docs/tables.md describes tables and views"}},
+        {
+            "query": {"metavar": "QUERY", "help": "A query; docs/tables.md describes tables and views"},
+            "--limit": {"type": _at_least_one, "metavar": "N", "help": "Only the first N rows (default: 10000)"},
+        },
         '"SELECT topic, partition, verdict FROM latest_open_transactions"',
         without=("--run", "--as-of"),
     ),
