@@ -54,24 +54,31 @@ def frame_of(spark: SparkSession, rows: pa.Table, schema: StructType) -> DataFra
 def _frame(spark: SparkSession, table: pa.Table) -> DataFrame:
     if table.num_rows:
         return _local(spark, table)
-    columns = pa.schema([pa.field(each.name, each.type) for each in table.schema])
-    one = pa.table([pa.nulls(1, each.type) for each in columns], schema=columns)
-    return _local(spark, one).where("FALSE")  # without a row, types cannot come from Arrow
+    return _local(spark, _one(table.schema)).where("FALSE")  # without a row, types cannot come from Arrow
 
 
-def _local(spark: SparkSession, table: pa.Table) -> DataFrame:
+def _one(schema: pa.Schema) -> pa.Table:
+    """A row of NULL."""
+    columns = pa.schema([pa.field(each.name, each.type) for each in schema])
+    return pa.table([pa.nulls(1, each.type) for each in columns], schema=columns)
+
+
+def _local(spark: SparkSession, table: pa.Table, schema: str | None = None) -> DataFrame:
     if not is_embedded(spark):
         # After an empty chunk, Spark would lose the rows of all others, without a word (seen with Spark 4.2).
         return spark.createDataFrame(table.combine_chunks())
     from pyspark.sql.connect.dataframe import DataFrame as Rows
     from pyspark.sql.connect.plan import LocalRelation
 
-    return cast(DataFrame, Rows(LocalRelation(table), cast(Any, spark)))  # `createDataFrame` asks for settings first
+    # `createDataFrame` asks for five settings first.
+    return cast(DataFrame, Rows(LocalRelation(table, schema), cast(Any, spark)))
 
 
 def no_rows(spark: SparkSession, schema: StructType | str) -> DataFrame:
-    """A frame without rows."""
-    return local_rows(spark, (), schema)
+    """A frame without rows, in place of a stored table: to the embedded engine, its columns are like stored ones, which
+    have metadata."""
+    columns = schema if isinstance(schema, StructType) else cast(StructType, StructType.fromDDL(schema))
+    return _local(spark, _one(arrow_schema(columns)), columns.json()).where("FALSE")
 
 
 def arrow_of(frame: DataFrame) -> pa.Table:

@@ -146,7 +146,7 @@ def told(spark):
     measured = measured_clocks(states, spans, judged_copies(copies), led(logs), ())
     found = kept(transactions(states, spans, rows_of(measured, MeasuredClocks), led(logs), (), ()))
     odd = [
-        *of_markers(rows_of(odd_markers(found, spans, states, copies), OddMarker)),
+        *of_markers(rows_of(odd_markers(spans, found, states, copies), OddMarker)),
         *of_unmarked(rows_of(lost_markers(found, spans, copies), UnmarkedPartition)),
         *of_early_writes(rows_of(early_writes(found, spans), EarlyWrite)),
     ]

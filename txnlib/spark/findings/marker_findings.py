@@ -33,7 +33,7 @@ _SUSPECTS_OF_PARTITION: Final = 100
 
 
 def odd_markers(
-    transactions: DataFrame, producer_spans: DataFrame, coordinator_states: DataFrame, coverage: DataFrame
+    producer_spans: DataFrame, transactions: DataFrame, coordinator_states: DataFrame, coverage: DataFrame
 ) -> DataFrame | None:
     """The markers of producers with a transactional id that are of no decision, with the decisions beside each; None if
     it is known that there are none."""
