@@ -38,6 +38,7 @@ SETTINGS = {
 }  # fmt: skip
 FRAMES = {
     "earlier": StructType([*TABLES["open_transactions"].fields, StructField("run_id", StringType())]),
+    "earlier_coverage": StructType([*TABLES["coverage"].fields, StructField("run_id", StringType())]),
     "current_copies": CURRENT_COPIES,
     "judged_copies": StructType([*TABLES["coverage"].fields, StructField("is_whole", BooleanType())]),
     "records": TABLES["metadata_log"].simpleString(),
