@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
 #: Everything up to and including the row.
 UNTIL_NOW: Final = "ROWS UNBOUNDED PRECEDING"
 #: Everything strictly before the row.
@@ -14,8 +17,14 @@ BEFORE: Final = "ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING"
 #: Every row of the group, computed once for all of them.
 WHOLE: Final = "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"
 
-#: The batches of one producer on one partition, in offset order. `producer_id` comes first: sorting compares it first.
-BATCHES_OF_PRODUCER: Final = "PARTITION BY producer_id, topic, partition ORDER BY base_offset"
+#: What stands for no value; no number of a log.
+NOTHING: Final = -1
+#: How many windows the batches of all producers are divided into (`in_buckets`).
+_BUCKETS: Final = 256
+_PRODUCER: Final = ("producer_id", "topic", "partition")
+#: The batches of the producers of one bucket, one producer after the other, each in offset order.
+IN_BUCKET: Final = f"PARTITION BY bucket ORDER BY {', '.join(_PRODUCER)}, base_offset"
+_CONTINUES: Final = " AND ".join(f"lag({name}) OVER ({IN_BUCKET}) = {name}" for name in _PRODUCER)
 
 
 def last_of(value: str, by: str, over: str) -> str:
@@ -31,9 +40,61 @@ def next_of(value: str, by: str, over: str) -> str:
     return f"min_by({value}, if({value} IS NOT NULL, {by}, NULL)) OVER ({over})"
 
 
-def last_of_batches(value: str) -> str:
-    """The last value that is not NULL in the batches before each batch of a producer, as SQL."""
-    return last_of(value, "base_offset", f"{BATCHES_OF_PRODUCER} {BEFORE}")
+# The batches of a producer on a partition. An engine sets up each window anew, and a log may have a million producers
+# with a few batches each. So many producers share a window, and each row knows at which row its producer begins: what
+# stands below belongs to another one.
+
+
+def in_buckets(batches: DataFrame) -> DataFrame:
+    """The batches, each offset of a producer once, because a dump may print a part twice.
+
+    With bucket, row (a number in the order of the bucket), begins (that of the first row of the producer), continues
+    (whether the row before is of the same producer), and offset_before."""
+    bucketed = batches.withColumn("bucket", F.expr(f"pmod(hash({', '.join(_PRODUCER)}), {_BUCKETS})"))
+    numbered = bucketed.withColumns(
+        {
+            "row": F.expr(f"row_number() OVER ({IN_BUCKET})"),
+            "continues": F.expr(f"coalesce({_CONTINUES}, FALSE)"),
+        }
+    )
+    known = numbered.withColumns(
+        {
+            "begins": F.expr(f"max(if(continues, NULL, row)) OVER ({IN_BUCKET} {UNTIL_NOW})"),
+            "offset_before": F.expr(lag_of_batches("base_offset")),
+        }
+    )
+    return known.where("NOT coalesce(offset_before = base_offset, FALSE)")
+
+
+def lag_of_batches(value: str) -> str:
+    """The value of the batch before each batch of a producer, as SQL over rows of `in_buckets`."""
+    return f"if(continues, lag({value}) OVER ({IN_BUCKET}), NULL)"
+
+
+def bounded(value: str, nothing: int = NOTHING) -> str:
+    """The value of a batch, or `nothing` for the first batch of a producer without one, as SQL: where `last_of_batches`
+    ends its search."""
+    return f"coalesce({value}, if(continues, NULL, {nothing}))"
+
+
+def last_of_batches(column: str, *, covers: str = BEFORE, nothing: int = NOTHING) -> str:
+    """The last value that is not NULL and not `nothing` in the batches before each batch of a producer, as SQL.
+
+    `column`: one that is `bounded`. `covers`: UNTIL_NOW, with the batch itself.
+    """
+    last = f"nullif(max_by({column}, if({column} IS NOT NULL, row, NULL)) OVER ({IN_BUCKET} {covers}), {nothing})"
+    return last if covers == UNTIL_NOW else f"if(continues, {last}, NULL)"
+
+
+def sum_of_bucket(value: str) -> str:
+    """The sum over the batches of a bucket before each one, as SQL."""
+    return f"coalesce(sum({value}) OVER ({IN_BUCKET} {BEFORE}), 0)"
+
+
+def at_last(value: str, is_there: str) -> str:
+    """The value of the last batch for which something is true, up to and including each, as SQL. It is true at least
+    for the first batch of each producer."""
+    return f"max_by({value}, if({is_there}, row, NULL)) OVER ({IN_BUCKET} {UNTIL_NOW})"
 
 
 #: The records of one coordinator partition, and of one transactional id, in offset order.

@@ -10,6 +10,7 @@ from tests.support.log_notation import TS, A, C, D, T
 from txnlib.core.finding_catalogue import Finding
 from txnlib.core.kafka.producer_state import UNKNOWN_PRODUCER, ProducerState, append, append_origin
 from txnlib.core.kafka.record_batch import RecordBatch, increment_sequence
+from txnlib.spark import windows
 from txnlib.spark.producers.producer_spans import batches_of, with_snapshot
 from txnlib.spark.producers.producer_steps import with_states
 from txnlib.spark.schemas import TABLES
@@ -81,7 +82,9 @@ def _as_state(row) -> ProducerState:
 def test_windows_remember_what_a_fold_of_the_core_remembers(spark, logs):
     built = {(topic, number): build(steps) for topic in TOPICS for number, steps in enumerate(logs)}
     expected = {where: folded(log, where[0]) for where, log in built.items()}
-    steps = with_states(prepared(spark, record_batches(spark, built)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(windows, "_BUCKETS", 1)  # all producers share one window
+        steps = with_states(prepared(spark, record_batches(spark, built)))
     rows = steps.select("topic", "partition", "base_offset", "before", "after", "is_suspect").collect()
     assert len(rows) == sum(len(log) for log in built.values())
     for row in rows:

@@ -27,7 +27,7 @@ from txnlib.spark.frames import kept
 from txnlib.spark.joins import broadcast, select, with_columns
 from txnlib.spark.producers.producer_steps import now, state, sum_until_now, with_states
 from txnlib.spark.schemas import BATCH_FIELDS, COPY, MARKER_FIELDS, PRODUCER, TABLES, conform, named
-from txnlib.spark.windows import BATCHES_OF_PRODUCER, UNTIL_NOW, last_of_batches
+from txnlib.spark.windows import BEFORE, IN_BUCKET, UNTIL_NOW, at_last
 
 
 def producer_spans(
@@ -178,12 +178,18 @@ IS_OPEN: Final = f"{IS_NEWEST} AND first_offset IS NOT NULL AND marker_offset IS
 def spans_of(steps: DataFrame) -> DataFrame:
     """The last batch of each span, with the sums of the span, and each suspect batch. All other batches are dropped."""
     kept = with_columns(steps, {"is_end": "is_marker OR is_newest"}).where("is_end OR is_suspect")
-    numbered = with_columns(
+    counted = with_columns(
         kept,
-        {f"{name}_at_marker": last_of_batches(f"if(is_marker, {sum_until_now(name)}, NULL)") for name in SUMS}
-        | {
-            "marker_before": last_of_batches(f"if(is_marker, {_MARKER}, NULL)"),
-            "suspects_until_now": f"sum(suspects) OVER ({BATCHES_OF_PRODUCER} {UNTIL_NOW})",
+        {
+            "suspects_of_bucket": f"sum(suspects) OVER ({IN_BUCKET} {UNTIL_NOW})",
+            "is_first": f"NOT coalesce(lag(begins) OVER ({IN_BUCKET}) = begins, FALSE)",
+        },
+    )
+    numbered = with_columns(
+        counted,
+        {
+            "marker_before": f"if(max({_AT}) {_SO_FAR} >= begins, max_by({_MARKER}, {_AT}) {_SO_FAR}, NULL)",
+            "suspects_until_now": f"suspects_of_bucket - {at_last('suspects_of_bucket - suspects', 'is_first')}",
         },
     )
     is_shown = f"is_suspect AND suspect_number <= {SUSPECTS_KEPT}"
@@ -199,6 +205,8 @@ def spans_of(steps: DataFrame) -> DataFrame:
     )
 
 
+_AT: Final = "if(is_marker, row, NULL)"
+_SO_FAR: Final = f"OVER ({IN_BUCKET} {BEFORE})"
 _MARKER: Final = named(
     MARKER_FIELDS,
     ("base_offset", "control_type", "producer_epoch", "coordinator_epoch", "max_timestamp_ms", "leader_epoch"),
@@ -257,9 +265,9 @@ _OF_DATA: Final = (
     "last_timestamp_ms",
     "is_broker_clock",
 )
-#: Sums over a span: the running sum at its end, less the one at the marker before.
+#: Sums over a span.
 SUMS: Final = ("batches", "records", "uncounted", "bytes", "client_clocks")
-_OF_SPAN: Final = {name: f"({sum_until_now(name)} - coalesce({name}_at_marker, 0))" for name in SUMS}
+_OF_SPAN: Final = {name: sum_until_now(name) for name in SUMS}
 _START: Final = f"if(is_marker, start_before, {now('start')})"
 #: The columns of a span, at its last batch.
 _END: Final = {

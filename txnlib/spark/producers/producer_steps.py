@@ -1,8 +1,7 @@
 """Producer state before and after each batch, by windows.
 
-Two passes over one sort: first the neighbours of each batch, then the state so far. Each expression is a running
-`max`, `max_by`, `sum` or `lag` of a plain number: structs in windows, and windows over windows, cost several times as
-much.
+Passes over one sort: first the neighbours of each batch, then the state so far. Each expression is a running `max`,
+`max_by`, `sum` or `lag` of a plain number: structs in windows cost several times as much.
 
 | field after a batch | changed by |
 | --- | --- |
@@ -24,15 +23,20 @@ from pyspark.sql import DataFrame
 from txnlib.core.kafka.constants import GROUP_METADATA_TOPIC, MAX_SEQUENCE, PRODUCER_ID_EXPIRATION_MS
 from txnlib.spark.joins import with_columns
 from txnlib.spark.schemas import STATE_FIELDS, named
-from txnlib.spark.windows import BATCHES_OF_PRODUCER, BEFORE, WHOLE, last_of_batches
+from txnlib.spark.windows import (
+    IN_BUCKET,
+    NOTHING,
+    UNTIL_NOW,
+    at_last,
+    bounded,
+    in_buckets,
+    lag_of_batches,
+    last_of_batches,
+    sum_of_bucket,
+)
 
 #: In a `_change` column: from here on there is no value. `last_of_batches` skips NULL, which means no change.
-RESET: Final = -1
-#: The fields with such a change.
-RESETTABLE: Final = frozenset(
-    {"sequence", "data_offset", "coordinator", "start", "first_timestamp", "newest_timestamp"}
-)
-_SO_FAR: Final = f"OVER ({BATCHES_OF_PRODUCER} {BEFORE})"
+RESET: Final = NOTHING
 
 
 def state(*values: str) -> str:
@@ -46,7 +50,7 @@ def now(name: str) -> str:
 
 
 def sum_until_now(name: str) -> str:
-    """The sum over the batches up to and including this one."""
+    """The sum over the batches of a span up to and including this one."""
     return f"({name}_before + {name}_here)"
 
 
@@ -57,7 +61,7 @@ def with_states(batches: DataFrame, *, producer_id_expiration_ms: int = PRODUCER
     and changes it as its last batch does. `suspects`: how many of its batches, from the first on, the core should
     check.
     """
-    stepped = _remembered(_neighboured(batches, producer_id_expiration_ms)).where("is_batch")
+    stepped = _remembered(_neighboured(batches, producer_id_expiration_ms)).where("NOT is_void")
     suspects = f"CASE WHEN {_IS_OUTSIDE} THEN batches WHEN {_IS_SUSPECT} THEN 1 ELSE 0 END"
     steps = {"span": "spans_before", "before": _BEFORE, "after": _AFTER, "suspects": suspects}
     return with_columns(stepped, steps | {"is_suspect": f"{suspects} > 0"})
@@ -83,24 +87,36 @@ def _neighboured(batches: DataFrame, producer_id_expiration_ms: int) -> DataFram
     is_forgotten: whether the broker had forgotten the producer before it (`core.kafka.producer_state.has_expired`).
     """
 
-    def lag(name: str) -> str:
-        return f"lag({name}) OVER ({BATCHES_OF_PRODUCER})"
-
-    whole = f"OVER ({BATCHES_OF_PRODUCER} {WHOLE})"
-    seen = with_columns(
-        batches,
+    near = with_columns(
+        in_buckets(batches),
         {
-            "offset_before": lag("base_offset"),
-            "epoch_before": lag("producer_epoch"),
-            "timestamp_before": lag("max_timestamp_ms"),
-            "is_marker_before": f"coalesce({lag('is_marker')}, FALSE)",
-            "is_seed_before": f"coalesce({lag('is_seed')}, FALSE)",
-            "last_marker": f"max(if(is_marker, base_offset, NULL)) {_SO_FAR}",
-            "last_opening": f"max(if(opens_at IS NOT NULL, base_offset, NULL)) {_SO_FAR}",
-            "newest_batch": f"max(base_offset) {whole}",
-            "first_batch": f"min(if(is_seed, NULL, base_offset)) {whole}",
-            "seeded_until": f"max(snapshot_offset) {whole}",
-            "seeded_start": f"max(if(is_seed, opens_at, NULL)) {whole}",
+            "epoch_before": lag_of_batches("producer_epoch"),
+            "timestamp_before": lag_of_batches("max_timestamp_ms"),
+            "is_marker_before": f"coalesce({lag_of_batches('is_marker')}, FALSE)",
+            "is_seed_before": f"coalesce({lag_of_batches('is_seed')}, FALSE)",
+            "is_newest": f"NOT coalesce(lead(continues) OVER ({IN_BUCKET}), FALSE)",
+            "next_batch": f"if(lead(continues) OVER ({IN_BUCKET}), lead(base_offset) OVER ({IN_BUCKET}), NULL)",
+        },
+    )
+    placed = with_columns(
+        near,
+        {
+            "marker_at": bounded("if(is_marker, base_offset, NULL)"),
+            "opening_at": bounded("if(opens_at IS NOT NULL, base_offset, NULL)"),
+            # The seed of a producer stands before its batches.
+            "first_at": bounded("if(NOT is_seed AND (is_seed_before OR NOT continues), base_offset, NULL)"),
+            "seed_at": bounded("snapshot_offset"),
+            "seed_start": bounded("if(is_seed, opens_at, NULL)"),
+        },
+    )
+    seen = with_columns(
+        placed,
+        {
+            "last_marker": last_of_batches("marker_at"),
+            "last_opening": last_of_batches("opening_at"),
+            "first_batch": f"if(is_seed, next_batch, {last_of_batches('first_at', covers=UNTIL_NOW)})",
+            "seeded_until": last_of_batches("seed_at", covers=UNTIL_NOW),
+            "seeded_start": last_of_batches("seed_start", covers=UNTIL_NOW),
         },
     )
     marked = with_columns(seen, {"is_weak": f"{_IS_WEAK} AND is_seed", "is_void": f"{_IS_VOID} AND is_seed"})
@@ -111,9 +127,6 @@ def _neighboured(batches: DataFrame, producer_id_expiration_ms: int) -> DataFram
             "opens_at": "if(is_void, NULL, opens_at)",
             "epoch_before": f"if({_FOLLOWS_WEAK}, NULL, epoch_before)",
             "has_before": f"offset_before IS NOT NULL AND NOT ({_IS_VOID} AND is_seed_before)",
-            # A dump may print a part twice: the same offset is the same batch.
-            "is_batch": "NOT coalesce(offset_before = base_offset, FALSE) AND NOT is_void",
-            "is_newest": "base_offset = newest_batch",
             "is_forgotten": f"NOT {_IS_OPEN} AND coalesce({_SILENT_MS} >= {producer_id_expiration_ms}, FALSE)",
             "opens": f"opens_at IS NOT NULL AND NOT is_void AND NOT {_IS_OPEN}",
             "begins_span": f"offset_before IS NULL OR is_marker_before OR {_FOLLOWS_WEAK}",
@@ -123,7 +136,7 @@ def _neighboured(batches: DataFrame, producer_id_expiration_ms: int) -> DataFram
 
 _IS_DATA: Final = "(NOT is_marker AND (NOT is_seed OR last_sequence IS NOT NULL))"
 _IN_TRANSACTION: Final = "(opens_at IS NOT NULL AND NOT is_marker)"
-_IS_COUNTED: Final = f"({_IN_TRANSACTION} AND NOT is_seed AND is_batch)"
+_IS_COUNTED: Final = f"({_IN_TRANSACTION} AND NOT is_seed)"
 _IS_NEW: Final = "(is_forgotten OR producer_epoch != epoch_before)"
 _DELTA: Final = "CAST(last_offset - last_batch_offset AS INT)"
 
@@ -146,7 +159,7 @@ _CHANGES: Final = {
     "newest_offset": f"if({_IS_COUNTED}, last_offset, NULL)",
 }
 _AMOUNTS: Final = {
-    "spans": "is_marker AND is_batch",
+    "spans": "is_marker",
     "batches": f"if({_IS_COUNTED}, batches, NULL)",
     "records": f"if({_IS_COUNTED}, records, NULL)",
     "uncounted": f"{_IS_COUNTED} AND records IS NULL",
@@ -157,17 +170,21 @@ _AMOUNTS: Final = {
 
 def _remembered(batches: DataFrame) -> DataFrame:
     """Each batch with what it changes (`_change`) or adds (`_here`), and the totals of all batches before it
-    (`_before`)."""
+    (`_before`); of amounts, besides spans, of those since the marker before."""
     changed = with_columns(
         batches,
         {f"{name}_change": change for name, change in _CHANGES.items()}
+        | {f"{name}_mark": bounded(change) for name, change in _CHANGES.items()}
         | {f"{name}_here": f"coalesce(CAST({amount} AS BIGINT), 0)" for name, amount in _AMOUNTS.items()},
     )
 
-    before = {name: last_of_batches(f"{name}_change") for name in _CHANGES}
-    before |= {name: f"nullif({before[name]}, {RESET})" for name in _CHANGES if name in RESETTABLE}
-    before |= {name: f"coalesce(sum({name}_here) {_SO_FAR}, 0)" for name in _AMOUNTS}
-    return with_columns(changed, {f"{name}_before": value for name, value in before.items()})
+    before = {name: last_of_batches(f"{name}_mark") for name in _CHANGES}
+    before |= {name: sum_of_bucket(f"{name}_here") for name in _AMOUNTS}
+    summed = with_columns(changed, {f"{name}_before": value for name, value in before.items()})
+    begins = dict.fromkeys(_AMOUNTS, "NOT continues OR is_marker_before") | {"spans": "NOT continues"}
+    return with_columns(
+        summed, {f"{name}_before": f"{name}_before - {at_last(f'{name}_before', begins[name])}" for name in _AMOUNTS}
+    )
 
 
 _STATE_BEFORE: Final = state(
