@@ -52,7 +52,7 @@ esac
 
 # Two processes, one core each: what needs Spark or holds on both engines, then what is not about an engine; and mypy, then
 # all other tests.
-without_engine=(tests/ask tests/core tests/deploy tests/page tests/scripts tests/wire_capture)
+without_engine=(tests/ask tests/core tests/deploy tests/notebooks tests/page tests/scripts tests/wire_capture)
 run_beside() {
   local code=0
   "$VENV/bin/pytest" --engine spark "$@" || code=$?
