@@ -50,7 +50,7 @@ def main() -> None:
     import txnlib
 
     with TemporaryDirectory() as folder, counted() as plans:
-        txnlib.audit(sys.argv[1], output=folder, engine="embedded")
+        txnlib.audit(sys.argv[1], output=folder)
     for plan in plans:
         print(f"{plan.step:24} {plan.bytes:9,}")
     print(f"{len(plans)} plans, {sum(plan.bytes for plan in plans):,} bytes")

@@ -13,7 +13,9 @@ from tests.support.frames import empty
 from txnlib.core.schema import TABLES as CATALOGUE
 from txnlib.engine import delta_rs
 from txnlib.engine.delta_rs import DeltaRsTables
+from txnlib.engine.store import RunStore
 from txnlib.engine.tables import constraints_of, stored_columns
+from txnlib.errors import UsageError
 from txnlib.spark.frames import arrow_of
 from txnlib.spark.schemas import TABLES
 
@@ -88,3 +90,17 @@ def test_files_that_somebody_may_still_read_stay_for_a_week(spark, tables):
     tables.vacuum(NAME)
     assert len(list(Path(tables.output, NAME).glob("*/*.parquet"))) == 2
     assert [row["position"] for row in tables.read(NAME).collect()] == [2]
+
+
+@pytest.mark.parametrize("odd", ["[", "]", "\\", "^", "|", "%41", "\n", "\x7f"])
+def test_a_path_that_would_be_read_as_another_is_refused_at_once(engine, tmp_path, odd):
+    with pytest.raises(UsageError, match="delta-rs reads another path"):
+        engine.store(f"{tmp_path}/a{odd}b", None)
+
+
+@pytest.mark.parametrize("odd", [" ", "%", "'", '"', "#", "?", "*", "{", "~", "ü", "%g"])
+def test_a_path_with_any_other_character_keeps_tables(engine, tmp_path, odd):
+    run = RunStore(engine.store(f"{tmp_path}/a{odd}b", None), "eu", "eu-1")
+    run.write(NAME, rows(engine.spark, 1))
+    assert [row["position"] for row in run.read(NAME).collect()] == [1]
+    assert len(list(tmp_path.iterdir())) == 1

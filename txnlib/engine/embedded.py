@@ -17,7 +17,7 @@ from fcntl import LOCK_EX, LOCK_NB, flock
 from pathlib import Path
 from typing import Any, Final
 
-from txnlib.core.display import size
+from txnlib.core.display import printable, size
 from txnlib.engine.delta_rs import DeltaRsTables
 from txnlib.engine.guard import HOST, Door, OpenPortError, has_neighbours, start_closed
 from txnlib.engine.memory import NEEDED_ADDRESSES, address_limit, pool_bytes
@@ -61,6 +61,8 @@ _ATTEMPTS: Final = 3
 _FOLDERS: Final = "txnlib-engine-"
 #: Paths that the engine reads as they are.
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_./+-]*")
+#: What delta-rs takes for something else in a path, or refuses (deltalake 1.6).
+_NOT_IN_PATHS: Final = re.compile(r"[\x00-\x1f\x7f\[\]\\^|]|%[0-9A-Fa-f]{2}")
 #: Schemes that delta-rs does not write to.
 _NOT_OURS: Final = ("hdfs:", "viewfs:", "dbfs:")
 
@@ -80,6 +82,11 @@ class EmbeddedEngine:
         """The tables under a local folder or the URI of an object store. Raises UsageError for any other place."""
         if schema is not None or str(output).startswith(_NOT_OURS):
             raise UsageError(f"the embedded engine does not write to {schema or output}: --engine spark")
+        if odd := None if "://" in str(output) else _NOT_IN_PATHS.search(output or ""):
+            raise UsageError(
+                f"--output {printable(str(output))}: delta-rs reads another path where there is {printable(odd[0])}:"
+                " take a folder without it"
+            )
         return Store(self.spark, DeltaRsTables(self.spark, output or "", self._readable(output or "")), output)
 
     def _readable(self, output: str) -> str:
