@@ -112,6 +112,15 @@ def sample(bench: Bench) -> Iterator[Row]:
     yield Row("a night without news after the sample, s", night, "the sample", audit, at_most=1)
 
 
+def plans(bench: Bench) -> Iterator[Row]:
+    """What the embedded engine plans for the sample: to plan takes most of the time of a small audit."""
+    python = str(ROOT / ".venv" / "bin" / "python")
+    said = run([python, str(ROOT / "bench" / "plans.py"), str(SAMPLE)], check=True, capture_output=True, text=True)
+    number, _, size, _ = said.stdout.splitlines()[-1].split()
+    yield Row("plans of the sample", int(number), at_most=66)
+    yield Row("their bytes, KiB", int(size.replace(",", "")) / 1024, at_most=967)
+
+
 def batches(bench: Bench) -> Iterator[Row]:
     """Ten million batches of 500 bytes, and what a million costs and holds."""
     few, many = (_mixed(bench, millions, 500) for millions in (2.5, 10))
@@ -184,7 +193,7 @@ def _mixed(bench: Bench, millions: float, size: int) -> Path:
 
 
 MEASURES = {
-    each.__name__: each for each in (sample, batches, large_batches, night, producers, partitions, first_command)
+    each.__name__: each for each in (sample, plans, batches, large_batches, night, producers, partitions, first_command)
 }
 
 

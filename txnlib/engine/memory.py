@@ -59,8 +59,8 @@ def address_limit() -> int | None:
 
 
 def groups(proc: Path = _PROC, root: Path = _GROUPS) -> list[Group]:
-    """The control groups of this program that have a limit. Kernel: cgroup-v2 `memory.max`, cgroup-v1
-    `memory.limit_in_bytes`."""
+    """The control groups of this program that have a limit. Kernel: memory.max of cgroup v2,
+    memory.limit_in_bytes of v1."""
     try:
         lines = (proc / "self" / "cgroup").read_text().splitlines()
     except OSError:
