@@ -295,9 +295,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
             "--duration-filter": {
                 "type": int,
                 "metavar": "MS",
-                "help": (
-                    "Only transactions running for longer than MS at the instant of the run; a negative value shows all"
-                ),
+                "help": "Only transactions running for longer than MS at that instant; a negative value shows all",
             },
             "--transactional-id-pattern": {
                 "metavar": "RE",
