@@ -1,4 +1,4 @@
-"""Rows that a plan names often are computed once, into a file that goes with the last plan that reads it."""
+"""The law of kept rows: computed once, and gone with the last plan that reads them."""
 
 import gc
 from pathlib import Path
