@@ -5,12 +5,12 @@ Only what needs somebody counts, not what a coordinator ends in time.
 
 from __future__ import annotations
 
-from base64 import b64encode
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Final
 
+from txnlib.ask.picture import image_of
 from txnlib.ask.rows import AUDIT_RUNS, Filter, StoredRun, ms
 from txnlib.ask.verdict_names import LOOKS_LATE, NAME
 from txnlib.core.display import duration, utc_time
@@ -62,9 +62,7 @@ class Nights:
         return summary(self.of)
 
     def _repr_html_(self) -> str:
-        head = f' xmlns="http://www.w3.org/2000/svg" style="background: #ffffff"><style>{STYLE}</style>'
-        encoded = b64encode(chart(self.of).replace(">", head, 1).encode()).decode()
-        return f'<img width="{_WIDE}" alt="{escape(summary(self.of))}" src="data:image/svg+xml;base64,{encoded}">'
+        return image_of(chart(self.of), STYLE, _WIDE, escape(summary(self.of)))
 
 
 def nights(run: StoredRun) -> Nights:

@@ -73,9 +73,14 @@ class _State(NamedTuple):
 
 def image(events: Sequence[Event], as_of_ms: int, verdict: Row) -> str:
     """The picture as an element of HTML. Notebooks show it even where they show no SVG that nobody has run."""
-    head = f' xmlns="http://www.w3.org/2000/svg" style="background: #ffffff"><style>{STYLE}</style>'
-    encoded = b64encode(drawing(events, as_of_ms, verdict).replace(">", head, 1).encode()).decode()
-    return f'<img width="{WIDE}" alt="The story below over time" src="data:image/svg+xml;base64,{encoded}">'
+    return image_of(drawing(events, as_of_ms, verdict), STYLE, WIDE, "The story below over time")
+
+
+def image_of(drawn: str, style: str, width: int, alt: str) -> str:
+    """An SVG element of a page as an image of its own, with its style."""
+    head = f' xmlns="http://www.w3.org/2000/svg" style="background: #ffffff"><style>{style}</style>'
+    encoded = b64encode(drawn.replace(">", head, 1).encode()).decode()
+    return f'<img width="{width}" alt="{alt}" src="data:image/svg+xml;base64,{encoded}">'
 
 
 def drawing(events: Sequence[Event], as_of_ms: int, verdict: Row, width: int = WIDE, name: str = "timeline") -> str:

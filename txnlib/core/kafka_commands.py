@@ -15,6 +15,7 @@ from typing import Final
 from txnlib.core.display import BOOTSTRAP
 from txnlib.core.instants import long_difference
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC, is_confluent, is_from
+from txnlib.core.kafka.transaction_state import TransactionState
 from txnlib.errors import UsageError
 
 #: Characters that `printf`, or the quotes around its argument, may read as something else than themselves.
@@ -249,3 +250,24 @@ def is_printed(
     if not is_id_known and not are_coordinators_complete:
         return None
     return not (is_id_known and is_partition_listed)
+
+
+# ---- What they must print
+
+
+def producer_row(producer_id: int, start_offset: int | None) -> str:
+    """The row of a producer that `describe-producers` must print, in words; None: with nothing open."""
+    return f"producer {producer_id} with CurrentTransactionStartOffset {start_offset}"
+
+
+def nothing_of(topic: str, partition: int, producer_id: int) -> str:
+    """What a coordinator must show before an abort by hand, in words: that it will not end the transaction."""
+    return (
+        f"no {topic}-{partition} among TopicPartitions, and no {TransactionState.PREPARE_COMMIT.kafka_name} of producer"
+        f" {producer_id}"
+    )
+
+
+def hanging_row(producer_id: int, start_offset: int) -> str:
+    """The row of an open transaction that the live tool finds, in words."""
+    return f"a row of producer {producer_id} with StartOffset {start_offset}"

@@ -20,7 +20,7 @@ from typing import Any, Final
 from txnlib.core.display import printable, size
 from txnlib.engine.delta_rs import DeltaRsTables
 from txnlib.engine.guard import HOST, Door, OpenPortError, has_neighbours, start_closed
-from txnlib.engine.memory import NEEDED_ADDRESSES, address_limit, pool_bytes
+from txnlib.engine.memory import NEEDED_ADDRESSES, pool_bytes, scarce_addresses
 from txnlib.engine.pool_source import PoolSource
 from txnlib.engine.store import Store
 from txnlib.errors import EngineError, MissingExtraError, UsageError
@@ -117,7 +117,7 @@ def start(*, is_asked_for: bool = False) -> EmbeddedEngine:
 
     `is_asked_for`: whether somebody named the engine, who then accepts an open port where none can be closed.
     """
-    if (addresses := address_limit()) is not None and addresses < NEEDED_ADDRESSES:
+    if (addresses := scarce_addresses()) is not None:
         raise EngineError(
             f"it needs {size(NEEDED_ADDRESSES)} of address space, and ulimit -v allows {size(addresses)}: raise that"
         )

@@ -30,8 +30,7 @@ class Group(NamedTuple):
 
 def limit_bytes() -> int:
     """The memory that this program may take at most."""
-    physical = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return min([physical, *(group.limit for group in groups())])
+    return min([_physical_bytes(), *(group.limit for group in groups())])
 
 
 def free_bytes() -> int:
@@ -56,6 +55,13 @@ def address_limit() -> int | None:
         return None
     soft = resource.getrlimit(resource.RLIMIT_AS)[0]
     return None if soft == resource.RLIM_INFINITY else soft
+
+
+def scarce_addresses() -> int | None:
+    """The address space that `ulimit -v` allows, if Rust would abort the program for lack of it, without a word; None
+    if there is enough."""
+    limit = address_limit()
+    return limit if limit is not None and limit < NEEDED_ADDRESSES else None
 
 
 def groups(proc: Path = _PROC, root: Path = _GROUPS) -> list[Group]:
@@ -98,4 +104,8 @@ def _available_bytes() -> int:
         lines = (_PROC / "meminfo").read_text().splitlines()
         return next(int(line.split()[1]) << 10 for line in lines if line.startswith("MemAvailable:"))
     except (OSError, StopIteration):
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        return _physical_bytes()
+
+
+def _physical_bytes() -> int:
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

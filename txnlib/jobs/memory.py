@@ -1,6 +1,6 @@
 """A word before lack of memory ends the program.
 
-The embedded engine's windows hold about 24 KB for each producer of a log (Sail 0.7.2), and cannot spill.
+Windows of the embedded engine cannot spill (Sail 0.7.2).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 from threading import Thread
 from typing import Final
 
-from txnlib.engine.memory import NEEDED_ADDRESSES, address_limit, limit_bytes
+from txnlib.engine.memory import NEEDED_ADDRESSES, address_limit, limit_bytes, scarce_addresses
 from txnlib.errors import ON_SPARK
 
 #: The share of the memory from which on the kernel may kill the program at any moment.
@@ -28,9 +28,9 @@ def taken_bytes() -> tuple[int, int]:
 
 
 def lack_of_addresses() -> str | None:
-    """Why the program cannot run within `ulimit -v`: Rust would abort it without a word. None if it can."""
-    limit = address_limit()
-    if limit is None or limit >= NEEDED_ADDRESSES:
+    """Why the program cannot run within `ulimit -v`. None if it can."""
+    limit = scarce_addresses()
+    if limit is None:
         return None
     return (
         f"txnlib: an audit needs {NEEDED_ADDRESSES >> 30} GiB of address space, and ulimit -v allows"

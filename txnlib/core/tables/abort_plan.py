@@ -26,7 +26,6 @@ from txnlib.core.verdicts.abort_plan import (
     OpenTransaction,
     Plan,
     WholeTransaction,
-    hanging_row,
     needs_somebody,
     plan,
 )
@@ -168,9 +167,7 @@ def _before_abort(row: Mapping[str, Any]) -> str:
 
 
 def _is_not_of_coordinator(row: Mapping[str, Any]) -> str:
-    place = f"{row['topic']}-{row['partition']}"
-    commit = TransactionState.PREPARE_COMMIT.kafka_name
-    return f"no {place} among TopicPartitions, and no {commit} of producer {row['producer_id']}"
+    return kafka_commands.nothing_of(row["topic"], row["partition"], row["producer_id"])
 
 
 def _is_decided_abort(row: Mapping[str, Any]) -> str:
@@ -195,18 +192,17 @@ def before(row: Mapping[str, Any]) -> list[Condition]:
     """What must hold before the command of a row of `abort_plan` is run."""
     producers = kafka_commands.describe_producers(row["topic"], row["partition"])
     is_open = f'{_of_producer(row)} && value("CurrentTransactionStartOffset") == "{row["start_offset"]}"'
-    offset = row["start_offset"]
-    says = f"producer {row['producer_id']} with CurrentTransactionStartOffset {offset}"
-    conditions = [Condition(producers, is_open, is_present=True, says=says)]
+    producer_id, offset = row["producer_id"], row["start_offset"]
+    conditions = [Condition(producers, is_open, is_present=True, says=kafka_commands.producer_row(producer_id, offset))]
     if row["transactional_id"] is not None:
         condition, is_present, says_of = _AT_COORDINATOR[Action[row["action"]]]
         described = kafka_commands.describe(row["transactional_id"])
         conditions.append(Condition(described, condition(row), is_present, says_of(row)))
-    if hanging_row(row["producer_id"], row["start_offset"]) in [step["must_print"] for step in row["before"] or ()]:
+    hanging = kafka_commands.hanging_row(producer_id, offset)
+    if hanging in [step["must_print"] for step in row["before"] or ()]:
         is_found = f'{_of_producer(row)} && value("StartOffset") == "{row["start_offset"]}"'
         found = kafka_commands.find_hanging(row["topic"], row["partition"])
-        says = f"a row of producer {row['producer_id']} with StartOffset {offset}"
-        conditions.append(Condition(found, is_found, is_present=True, says=says))
+        conditions.append(Condition(found, is_found, is_present=True, says=hanging))
     return conditions
 
 
@@ -214,8 +210,7 @@ def after(row: Mapping[str, Any]) -> list[Condition]:
     """What must hold once the command was run."""
     producers = kafka_commands.describe_producers(row["topic"], row["partition"])
     is_open = f'{_of_producer(row)} && value("CurrentTransactionStartOffset") != "None"'
-    says = f"producer {row['producer_id']} with CurrentTransactionStartOffset None"
-    return [Condition(producers, is_open, is_present=False, says=says)]
+    return [Condition(producers, is_open, is_present=False, says=kafka_commands.producer_row(row["producer_id"], None))]
 
 
 def _of_producer(row: Mapping[str, Any]) -> str:

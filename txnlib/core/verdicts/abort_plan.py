@@ -273,13 +273,11 @@ def _stay(number: int) -> str:
 def _abort(transaction: OpenTransaction, action: Action, kafka_version: str | None) -> Plan:
     topic, partition, producer_id = transaction.topic, transaction.partition, transaction.producer_id
     producers = kafka_commands.describe_producers(topic, partition)
-    before = [
-        PlanCommand(producers, f"producer {producer_id} with CurrentTransactionStartOffset {transaction.start_offset}")
-    ]
+    before = [PlanCommand(producers, kafka_commands.producer_row(producer_id, transaction.start_offset))]
     unnamed = kafka_commands.cannot_name(topic, transaction.transactional_id)
     if transaction.transactional_id is not None and unnamed is None:
         shown = kafka_commands.describe(transaction.transactional_id)
-        must_print = f"no {topic}-{partition} among TopicPartitions, and no PrepareCommit of producer {producer_id}"
+        must_print = kafka_commands.nothing_of(topic, partition, producer_id)
         if action is Action.ABORT_AS_DECIDED:
             must_print = f"TransactionState PrepareAbort, producer {producer_id}"
         before.append(PlanCommand(shown, must_print))
@@ -287,7 +285,7 @@ def _abort(transaction: OpenTransaction, action: Action, kafka_version: str | No
         # The live tool asks every coordinator of this moment.
         before.append(PlanCommand(kafka_commands.find_hanging(topic, partition), row_of_find_hanging(transaction)))
     after = (
-        PlanCommand(producers, f"producer {producer_id} with CurrentTransactionStartOffset None"),
+        PlanCommand(producers, kafka_commands.producer_row(producer_id, None)),
         PlanCommand(kafka_commands.find_hanging(topic, partition), f"no row of producer {producer_id}"),
     )
     old = kafka_commands.abort_on_old_brokers(
@@ -323,12 +321,7 @@ def row_of_find_hanging(transaction: OpenTransaction) -> str:
         return (
             f"no row of producer {transaction.producer_id}: the tool does not find it, because it compares fewer facts"
         )
-    return hanging_row(transaction.producer_id, transaction.start_offset)
-
-
-def hanging_row(producer_id: int, start_offset: int) -> str:
-    """The row of an open transaction that the live tool finds, in words."""
-    return f"a row of producer {producer_id} with StartOffset {start_offset}"
+    return kafka_commands.hanging_row(transaction.producer_id, transaction.start_offset)
 
 
 def _end_at_coordinator(transaction: OpenTransaction, action: Action, kafka_version: str | None) -> Plan:

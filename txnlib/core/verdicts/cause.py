@@ -17,14 +17,12 @@ from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import (
     EXHAUSTED_EPOCH,
     GROUP_METADATA_TOPIC,
-    TRANSACTION_STATE_TOPIC,
     is_ahead,
     is_from,
 )
 from txnlib.core.kafka_commands import MS_PER_MINUTE
 from txnlib.core.verdicts.case import Case
 from txnlib.core.verdicts.cause_name import Cause, CauseName
-from txnlib.core.verdicts.dossier import CoordinatorDecision
 from txnlib.core.verdicts.evidence_records import (
     events,
     is_after_completion,
@@ -403,7 +401,7 @@ def causes(reason: Reason, case: Case, answer: Answer) -> tuple[Cause, ...]:
             "" if case.coordinator.too_few_in_sync is None else case.coordinator.too_few_in_sync.says
         ),
         "lost_decisions": answer.lost_decisions or "",
-        "unmarked": "" if unmarked is None else _decided_here(unmarked),
+        "unmarked": "" if unmarked is None else f"{unmarked.place} decided {unmarked.outcome} for this partition, too",
     }
     ranked = []
     for rule in CAUSES.get(reason, ()):
@@ -413,8 +411,3 @@ def causes(reason: Reason, case: Case, answer: Answer) -> tuple[Cause, ...]:
                 likelihood, shows = Likelihood.UNLIKELY, f"{shows}; but the capture says Kafka {case.kafka_version}"
             ranked.append((likelihood, Cause(rule.cause.format(**fields), likelihood.name, shows)))
     return tuple(cause for _, cause in sorted(ranked, key=lambda pair: pair[0]))
-
-
-def _decided_here(decision: CoordinatorDecision) -> str:
-    place = f"offset {decision.last_record_offset} of {TRANSACTION_STATE_TOPIC}-{decision.coordinator_partition}"
-    return f"{place} decided {decision.outcome} for this partition, too"

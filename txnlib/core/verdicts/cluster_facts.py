@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
@@ -29,7 +29,7 @@ from txnlib.core.kafka.constants import (
 )
 from txnlib.core.kafka.coordinator_partition import CountBasis
 from txnlib.core.kafka.marker_acceptance import V2_FROM
-from txnlib.core.rows import grouped
+from txnlib.core.rows import grouped, row_of
 from txnlib.core.verdicts.clocks import UNCOMPARED, Clocks, MeasuredClocks, clock_of, clocks_by_epoch
 from txnlib.core.verdicts.coordinators import CoordinatorLog, CoordinatorPartition, PartitionFacts, ReadBefore
 from txnlib.core.verdicts.in_sync import minimums, too_few_in_sync
@@ -196,7 +196,12 @@ def cluster_facts(
     return replace(
         known,
         coordinators=tuple(
-            _coordinator(of, logs.get(partition, CoordinatorLog(partition=partition)), read.get(partition, ()))
+            row_of(
+                CoordinatorPartition,
+                of,
+                logs.get(partition, CoordinatorLog(partition=partition)),
+                read_before=tuple(read.get(partition, ())),
+            )
             for (topic, partition), of in partitions.items()
             if topic == TRANSACTION_STATE_TOPIC and of.copies
         ),
@@ -205,30 +210,6 @@ def cluster_facts(
         partitions=partitions,
         levels=_levels(partition_assignments, cluster_settings),
         blocks=tuple(sorted(producer_id_blocks, key=lambda each: -1 if each.offset is None else each.offset)),
-    )
-
-
-def _coordinator(of: PartitionFacts, log: CoordinatorLog, read: Iterable[ReadBefore]) -> CoordinatorPartition:
-    return CoordinatorPartition(
-        read_before=tuple(read),
-        copies=of.copies,
-        elections=of.elections,
-        alarms=of.alarms,
-        too_few_in_sync=of.too_few_in_sync,
-        partition=log.partition,
-        newest_coordinator_epoch=log.newest_coordinator_epoch,
-        last_offset=log.last_offset,
-        last_ms=log.last_ms,
-        hole_offset=log.hole_offset,
-        hole_ms=log.hole_ms,
-        hole_epoch=log.hole_epoch,
-        highest_transaction_version=log.highest_transaction_version,
-        newest_marker_epoch=log.newest_marker_epoch,
-        lacked_epoch=log.lacked_epoch,
-        lacked_since_ms=log.lacked_since_ms,
-        lost_commit=log.lost_commit,
-        lost_commit_ms=log.lost_commit_ms,
-        lost_commit_since_ms=log.lost_commit_since_ms,
     )
 
 
@@ -257,10 +238,8 @@ def _partitions(
     living = [copy for copy in coverage if not copy.is_deleted]
     copies = grouped(living, lambda each: (each.topic, each.partition))
     elections = _elections(partition_assignments, _crashes(broker_sessions))
-    states, needed = (
-        grouped(partition_assignments, lambda each: (each.topic, each.partition)),
-        minimums(cluster_settings),
-    )
+    states = grouped(partition_assignments, lambda each: (each.topic, each.partition))
+    needed = minimums(cluster_settings)
     names: dict[tuple[str | None, int | None], set[str]] = defaultdict(set)
     for alarm in alarms:
         names[alarm.topic, alarm.partition].add(alarm.name)
@@ -324,13 +303,11 @@ def _is_after_crash(
 def _crashes(broker_sessions: Sequence[BrokerSession]) -> dict[int, list[int]]:
     """Broker -> the offsets of records that fence it, or register it again, without a controlled shutdown before."""
     found: dict[int, list[int]] = defaultdict(list)
-    for broker, sessions in grouped(broker_sessions, attrgetter("broker_id")).items():
-        sessions.sort(key=_since)
-        for before, session in pairwise(sessions):
-            is_fenced = session.is_fenced and before.is_fenced is False
-            is_new = (session.broker_epoch, session.incarnation_id) != (before.broker_epoch, before.incarnation_id)
-            if (is_fenced or is_new) and not before.is_in_controlled_shutdown and session.since_offset is not None:
-                found[broker].append(session.since_offset)
+    for broker, before, session in _successions(broker_sessions):
+        is_fenced = session.is_fenced and before.is_fenced is False
+        is_new = (session.broker_epoch, session.incarnation_id) != (before.broker_epoch, before.incarnation_id)
+        if (is_fenced or is_new) and not before.is_in_controlled_shutdown and session.since_offset is not None:
+            found[broker].append(session.since_offset)
     return found
 
 
@@ -347,11 +324,16 @@ def _levels(
 
 
 def _fenced(broker_sessions: Sequence[BrokerSession]) -> Iterable[FencedBroker]:
+    for broker, before, session in _successions(broker_sessions):
+        if session.is_fenced and before.is_fenced is False:
+            yield FencedBroker(offset=session.since_offset, at_ms=session.since_ms, broker=broker)
+
+
+def _successions(broker_sessions: Sequence[BrokerSession]) -> Iterator[tuple[int, BrokerSession, BrokerSession]]:
+    """Each session of a broker but its first, behind the one before."""
     for broker, sessions in grouped(broker_sessions, attrgetter("broker_id")).items():
-        sessions.sort(key=_since)
-        for before, session in pairwise(sessions):
-            if session.is_fenced and before.is_fenced is False:
-                yield FencedBroker(offset=session.since_offset, at_ms=session.since_ms, broker=broker)
+        for before, session in pairwise(sorted(sessions, key=_since)):
+            yield broker, before, session
 
 
 def _lowered(cluster_settings: Sequence[ClusterSetting]) -> Iterable[LoweredFeature]:

@@ -9,16 +9,8 @@ from dataclasses import dataclass
 
 from txnlib.core.copies import lowest
 from txnlib.core.kafka.marker_acceptance import record_epochs
-from txnlib.core.verdicts.dossier import (
-    CoordinatorDecision,
-    OpenSpan,
-)
-from txnlib.core.verdicts.match import (
-    Fit,
-    Match,
-    decided_ms,
-    marker_epoch,
-)
+from txnlib.core.verdicts.dossier import CoordinatorDecision, OpenSpan
+from txnlib.core.verdicts.match import Fit, Match, decided_ms, marker_epoch
 from txnlib.core.verdicts.past import Past
 
 
@@ -45,12 +37,6 @@ class Decided:
     def lists_partition(self) -> bool:
         """Whether its records list the partition; if not, only its last record is left, which lists none."""
         return self.of.partitions is not None
-
-    @property
-    def decided_ms(self) -> int | None:
-        """When it was decided, by its coordinator's clock; else when it was completed."""
-        of = self.of
-        return of.said_ms if of.said_ms is not None else of.prepared_ms or of.completed_ms
 
 
 # ---- A decision, as far as it concerns the open records

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from txnlib.core.kafka.constants import TWO_PHASE_COMMIT_TIMEOUTS
+from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC, TWO_PHASE_COMMIT_TIMEOUTS
 from txnlib.core.kafka.transaction_log import TopicPartition
 from txnlib.core.kafka.transaction_state import ACTIVE_STATES, BY_KAFKA_NAME, PREPARED_STATES, TransactionState
 
@@ -79,6 +79,16 @@ class CoordinatorDecision:
     said_ms: int | None = None
     prepared_ms: int | None = None
     completed_ms: int | None = None
+
+    @property
+    def place(self) -> str:
+        """Where its last record is, in words."""
+        return f"offset {self.last_record_offset} of {TRANSACTION_STATE_TOPIC}-{self.coordinator_partition}"
+
+    @property
+    def dated_ms(self) -> int | None:
+        """When it was decided, by its coordinator's clock; else when it was completed."""
+        return self.said_ms if self.said_ms is not None else self.prepared_ms or self.completed_ms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

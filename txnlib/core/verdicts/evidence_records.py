@@ -22,7 +22,7 @@ Event = Election | FencedBroker | LoweredFeature
 
 def since_ms(case: Case) -> int | None:
     """When the transaction was decided, else when it began, in epoch ms; None if unknown."""
-    decided = [each.decided_ms for each in (case.commit_due, case.decision) if each is not None]
+    decided = [each.of.dated_ms for each in (case.commit_due, case.decision) if each is not None]
     is_current = case.claim.is_active and case.is_listed
     begun = (
         case.claim.start_ms if is_current else None,

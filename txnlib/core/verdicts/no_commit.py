@@ -54,8 +54,7 @@ def _is_unmarked(scene: Worlds, number: int) -> bool:
     of = scene.decisions[number]
     if not scene.lists_partition(of) or not _may_have_epoch(scene, of):
         return False
-    is_here = any(scene.within(scene.times, number, at) is not None for at in range(len(scene.markers)))
-    return not is_here and scene.times.may_be_before(FIRST, complete(number))
+    return not scene.may_have_marker(number) and scene.times.may_be_before(FIRST, complete(number))
 
 
 def _no_commit(scene: Worlds) -> Proof:
@@ -182,21 +181,23 @@ def _must_have_marker(scene: Worlds, number: int) -> bool:
     """Whether a decision has written a marker here, and none that is left can be its own."""
     if not is_complete(scene.decisions[number]) or scene.is_deleted(scene.times, number):
         return False
-    return all(scene.within(scene.times, number, at) is None for at in range(len(scene.markers)))
+    return not scene.may_have_marker(number)
 
 
 def _due(scene: Worlds, number: int) -> str:
     """Which COMMIT may include open records, and what to do about it."""
     of, case = scene.decisions[number], scene.case
-    ms = of.said_ms if of.said_ms is not None else of.prepared_ms or of.completed_ms
-    made, look = f"its coordinator decided COMMIT at {instant(ms)}", "first look for its marker in another replica"
+    made, look = (
+        f"its coordinator decided COMMIT at {instant(of.dated_ms)}",
+        "first look for its marker in another replica",
+    )
     if of.partitions is None:
         return (
             f"{made}, and compaction removed the records that show whether the decision includes this partition: {look}"
         )
     if scene.is_deleted(scene.times, number):
         return f"{made}, and the part of the log that may have had its marker is deleted: {look}"
-    if any(scene.within(scene.times, number, at) is not None for at in range(len(scene.markers))):
+    if scene.may_have_marker(number):
         return (
             f"{made}, and the marker here may be of another decision: brokers' clocks do not tell; first look at the"
             " other replicas and at the records themselves"
@@ -225,8 +226,8 @@ def _closed(scene: Worlds, owned: Collection[int]) -> tuple[str, tuple[str, ...]
     ]
     if own and scene.lost_markers is not None:
         of = scene.decisions[own[-1]]
-        where = f"offset {of.last_record_offset} of {TRANSACTION_STATE_TOPIC}-{of.coordinator_partition}"
-        return "its coordinator decided ABORT, and only the marker is missing", (f"{where}: {of.outcome} of its epoch",)
+        only = f"{of.place}: {of.outcome} of its epoch"
+        return "its coordinator decided ABORT, and only the marker is missing", (only,)
     shown = _shown(scene)
     if scene.lost_markers is not None:
         return "no COMMIT includes it: the coordinators' records show every decision", shown

@@ -124,15 +124,19 @@ class Scene:
 
     def _compare_clocks(self) -> bool:
         """How far any two of them differ. A clock is true time less what it shows."""
-        apart = UNKNOWN_CLOCKS_DIFFER_MS
         are_compared = all(
             self.times.differ(left, right, *self.case.compared_clocks.apart_ms(left, right))
             for number, left in enumerate(self.clocks)
             for right in self.clocks[number + 1 :]
         )
         if self.case.earlier:
-            are_compared &= all(self.times.differ(each, _AUDITS, -apart, apart) for each in self.clocks)
+            are_compared &= self.knows_clock(self.times, _AUDITS)
         return are_compared
+
+    def knows_clock(self, times: Times, clock: str) -> bool:
+        """Demands that a clock that was compared with no other differs from each as far as such clocks may."""
+        apart = UNKNOWN_CLOCKS_DIFFER_MS
+        return all(times.differ(each, clock, -apart, apart) for each in self.clocks)
 
     # ---- What is known of the order of instants : ORDER, ONE_AT_A_TIME, ORIGINS
 
@@ -181,9 +185,9 @@ class Scene:
     def has_read(self, seen: EarlierAudit, decision: CoordinatorDecision) -> bool:
         """Whether an earlier audit read all of a decision, which was complete before its copy of the partition."""
         read = seen.carried
-        is_read = read is not None and read.coordinator_partition == decision.coordinator_partition
-        is_read = is_read and not is_above(decision.last_record_offset, read.until_offset if read else None)
-        return is_read and self.is_before(seen, decision.completed_ms)
+        if read is None or read.coordinator_partition != decision.coordinator_partition:
+            return False
+        return decision.last_record_offset <= read.until_offset and self.is_before(seen, decision.completed_ms)
 
     def is_before(self, seen: EarlierAudit, ms: int | None) -> bool:
         """Whether what an earlier audit read of the coordinator was stamped before its copy of the partition was made.
@@ -303,9 +307,7 @@ class Scene:
         """Whether all that is known of the producer id may be younger than a record of a coordinator, whose clock was
         not compared."""
         found, since = Times(self.times), f"record at {ms}"
-        apart = UNKNOWN_CLOCKS_DIFFER_MS
-        is_bound = all(found.differ(each, _LOSER, -apart, apart) for each in self.clocks)
-        if not is_bound or not found.shows(since, _LOSER, ms):
+        if not self.knows_clock(found, _LOSER) or not found.shows(since, _LOSER, ms):
             return True
         known = [FIRST, *(marker(number) for number in range(len(self.markers)))]
         return all(Times(found).precedes(since, each) for each in known)

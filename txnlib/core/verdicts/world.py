@@ -25,7 +25,7 @@ from typing import Final, NamedTuple
 from txnlib.core.copies import highest, is_above
 from txnlib.core.display import instant
 from txnlib.core.instants import clock_ms
-from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC, UNKNOWN_CLOCKS_DIFFER_MS
+from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.core.verdicts.dossier import (
     MOST_MARKERS,
     CoordinatorDecision,
@@ -164,9 +164,9 @@ class Worlds(Scene):
         """The times in which something happened before an instant of the controller, whose clock was compared with no
         other; None if it cannot have."""
         found, until = Times(times), f"at {ms} of the controller"
-        apart = UNKNOWN_CLOCKS_DIFFER_MS
-        is_possible = all(found.differ(each, CONTROLLER, -apart, apart) for each in self.clocks)
-        is_possible = is_possible and found.shows(until, CONTROLLER, ms) and found.precedes(what, until)
+        is_possible = (
+            self.knows_clock(found, CONTROLLER) and found.shows(until, CONTROLLER, ms) and found.precedes(what, until)
+        )
         return found if is_possible else None
 
     def _compacted(self, times: Times, name: str, hole: Hole) -> Times | None:
@@ -269,6 +269,10 @@ class Worlds(Scene):
         if not is_of_its_kind(of, self.markers[at]) or not then.precedes(decided(number), marker(at)):
             return None
         return None if is_complete(of) and not then.precedes(marker(at), complete(number)) else then
+
+    def may_have_marker(self, number: int) -> bool:
+        """Whether some marker here may be that of a decision."""
+        return any(self.within(self.times, number, at) is not None for at in range(len(self.markers)))
 
     def lists_partition(self, decision: CoordinatorDecision) -> bool | None:
         """None: only a record without its partitions is left."""

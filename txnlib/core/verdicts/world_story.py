@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from txnlib.core.display import instant
-from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
-from txnlib.core.verdicts.dossier import CoordinatorDecision
 from txnlib.core.verdicts.scene import FIRST, complete, decided, marker
 from txnlib.core.verdicts.times import Times
 from txnlib.core.verdicts.world import World, Worlds
@@ -51,23 +49,19 @@ def _events(scene: Worlds, world: World, covering: Covering) -> Iterator[_Event]
     carried = {at: scene.decisions[number] for number, at in world.own.items()}
     for at, each in [*enumerate(scene.markers)][-_TOLD:]:
         says = f"{each.type or 'a'} marker at offset {each.offset}{_dated(each.ms)}"
-        of = f"it carries out {_place(carried[at])}" if at in carried else "a repeat, or of no record that is left"
+        of = f"it carries out {carried[at].place}" if at in carried else "a repeat, or of no record that is left"
         yield _Event(marker(at), f"{says}: {of}")
     yield _Event(FIRST, f"its first batch is written, at offset {scene.case.span.start_offset}")
     if isinstance(covering.decision, int):
         shown = scene.decisions[covering.decision]
         lists = "may list" if shown.partitions is None else "lists"
-        says = f"its coordinator decides COMMIT{_dated(shown.said_ms)}: {_place(shown)}, which {lists} this partition"
+        says = f"its coordinator decides COMMIT{_dated(shown.said_ms)}: {shown.place}, which {lists} this partition"
     else:
         says = f"its coordinator decides COMMIT for this partition: {covering.why}"
     yield _Event(decided(covering.decision), says)
     is_lost = covering.is_complete and scene.lost_markers is not None
     how = f"is written here, and lost: {scene.lost_markers}" if is_lost else "is not written here"
     yield _Event(complete(covering.decision), f"the marker of that COMMIT {how}")
-
-
-def _place(of: CoordinatorDecision) -> str:
-    return f"offset {of.last_record_offset} of {TRANSACTION_STATE_TOPIC}-{of.coordinator_partition}"
 
 
 def _dated(ms: int | None) -> str:
