@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from txnlib.core.display import FIRST_OF_TEXT, OFFSETS_OF_TEXT, at_offset, encodable, offset_text
+from txnlib.core.display import FIRST_OF_TEXT, OFFSETS_OF_TEXT, at_offset, encodable, offset_text, some_of
 
 TEXT = "verdict\n───────\n24–25 … é 漢"
 
@@ -34,3 +34,17 @@ def test_a_record_of_console_text_has_its_number_and_no_made_up_offset():
     third = FIRST_OF_TEXT + 3 * OFFSETS_OF_TEXT
     assert (at_offset(third), offset_text(third)) == ("record 3 of its text", "record 3 of its text")
     assert (at_offset(0), offset_text(24)) == ("@0", "offset 24")
+
+
+@pytest.mark.parametrize(
+    ("named", "says"),
+    [
+        ([], ""),
+        (["a"], "a"),
+        (["a", "b"], "a, b"),
+        (["a", "b", "c"], "a, b and 1 more"),
+        ([*"abcde"], "a, b and 3 more"),
+    ],
+)
+def test_the_first_names_are_told_with_how_many_more_there_are(named, says):
+    assert some_of(named, 2) == says

@@ -15,7 +15,7 @@ from txnlib.ask.report import IN_ONE_CARD, Report
 from txnlib.ask.rows import Row
 from txnlib.ask.subject import GROUPS_TOPIC
 from txnlib.ask.words import ahead, clock, ends_text, named_producer, where, which_ends
-from txnlib.core.display import counted, duration, not_before, printable, size, told, utc_time
+from txnlib.core.display import counted, duration, not_before, printable, size, some_of, told, utc_time
 from txnlib.core.kafka_commands import MS_PER_MINUTE
 
 if TYPE_CHECKING:
@@ -162,8 +162,7 @@ def does(rows: Sequence[Row], as_of_ms: int) -> str:
 def brief(rows: Sequence[Row], report: Report) -> str:
     """The transactions of one owner in one line: where, whose, what it holds since when."""
     first = rows[0]
-    places = ", ".join(f"{where(row)} offset {row['start_offset']}" for row in rows[:PLACES])
-    places += f" and {len(rows) - PLACES} more" if len(rows) > PLACES else ""
+    places = some_of([f"{where(row)} offset {row['start_offset']}" for row in rows], PLACES)
     who = [places, producer(first), owner(first), *(["new"] if _is_new(first, report) else [])]
     return "   ".join([*who, f"{does(rows, report.as_of_ms)}: {first['reason']}"])
 
@@ -221,8 +220,8 @@ def _effects_on_consumers(rows: Sequence[Row], report: Report, *, is_placed: boo
 
 
 def _listed(rows: Sequence[Row]) -> str:
-    named = [f"{where(row)}@{row['start_offset']} ({counted(_extent(row)[0], 'offset')})" for row in rows[:PLACES]]
-    return ", ".join(named) + (f" and {len(rows) - PLACES} more" if len(rows) > PLACES else "")
+    named = [f"{where(row)}@{row['start_offset']} ({counted(_extent(row)[0], 'offset')})" for row in rows]
+    return some_of(named, PLACES)
 
 
 def _oldest(rows: Sequence[Row]) -> Row:
@@ -266,8 +265,8 @@ def seen(row: Row) -> str:
 
 def waiting(row: Row) -> str:
     groups = row["groups"] or []
-    more = f" and {len(groups) - SHOWN_GROUPS} more" if len(groups) > SHOWN_GROUPS else ""
-    return f"groups {', '.join(map(printable, groups[:SHOWN_GROUPS]))}{more} on {where(row)}" if groups else ""
+    named = some_of([*map(printable, groups)], SHOWN_GROUPS)
+    return f"groups {named} on {where(row)}" if groups else ""
 
 
 # ---- What is acknowledged, and transactions that are split or half-marked, as lines
@@ -322,8 +321,7 @@ def broken_lines(broken: Sequence[TransactionStory]) -> list[str]:
     for each in broken[:SHOWN_BROKEN]:
         decided = "not decided" if each.decided_outcome == "OPEN" else f"decided {each.decided_outcome}"
         who = f"{printable(each.transactional_id)}   transaction {each.number}   producer {each.producer_id}"
-        more = f" and {len(each.partitions) - PLACES} more" if len(each.partitions) > PLACES else ""
-        lines.append(f"{who}   {decided}: {', '.join(map(_place, each.partitions[:PLACES]))}{more}")
+        lines.append(f"{who}   {decided}: {some_of([*map(_place, each.partitions)], PLACES)}")
     hidden = len(broken) - SHOWN_BROKEN
     return [*lines, f"and {hidden} more: the view latest_whole_transactions"] if hidden > 0 else lines
 

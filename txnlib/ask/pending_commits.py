@@ -7,7 +7,7 @@ from typing import Final
 
 from txnlib.ask.rows import Filter, Row, StoredRun, among, column_names
 from txnlib.ask.subject import GROUPS_TOPIC
-from txnlib.core.display import counted, printable
+from txnlib.core.display import counted, printable, some_of
 from txnlib.core.rows import grouped
 
 #: Most commits to read, groups to name, and partitions of a group.
@@ -83,6 +83,4 @@ def dropped_text(row: Row) -> str:
 
 
 def _places(commits: Sequence[Row]) -> str:
-    named = [f"{printable(each['topic'])}-{each['partition']}" for each in commits[:SHOWN_PARTITIONS]]
-    more = len(commits) - len(named)
-    return ", ".join(named) + (f" and {more} more" if more > 0 else "")
+    return some_of([f"{printable(each['topic'])}-{each['partition']}" for each in commits], SHOWN_PARTITIONS)

@@ -7,7 +7,7 @@ from typing import Final
 
 from txnlib.ask.extents import Reach
 from txnlib.ask.words import clock, where
-from txnlib.core.display import counted, elapsed, not_before, printable
+from txnlib.core.display import counted, elapsed, not_before, printable, some_of
 
 #: Most owners of two-phase commits to name.
 NAMED_OWNERS: Final = 2
@@ -61,8 +61,6 @@ def _until(reach: Reach, as_of_ms: int) -> str:
 
 def _owners(number: int, owners: Sequence[str]) -> str:
     """Two-phase commits never time out: until when is in their owners' hands."""
-    named = list(map(printable, owners[:NAMED_OWNERS]))
-    more = len(owners) - len(named)
-    of = ", ".join(named) + (f" and {more} more" if more > 0 else "")
+    of = some_of([*map(printable, owners)], NAMED_OWNERS)
     until = "until its owner decides" if number == 1 else "until their owners decide"
     return f"{counted(number, 'two-phase commit')} of {of} {until}" if of else f"{number} {until}"

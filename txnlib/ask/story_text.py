@@ -26,6 +26,7 @@ from txnlib.core.display import (
     precise_time,
     printable,
     size,
+    some_of,
     told,
     utc_time,
 )
@@ -175,8 +176,7 @@ def _others(explained: Explained, width: int) -> list[str]:
     places = [f"{where(row)}@{row['start_offset']}" for row in explained.others]
     if not places:
         return []
-    more = f" and {len(places) - PLACES} more" if len(places) > PLACES else ""
-    named = beside("also", f"open on {', '.join(places[:PLACES])}{more}", width, _LABEL)
+    named = beside("also", f"open on {some_of(places, PLACES)}", width, _LABEL)
     return [*named, *further(explained.tables, "transaction", str(explained.verdict["producer_id"]))]
 
 

@@ -17,7 +17,7 @@ from txnlib.ask.story_text import for_programs, further, head_of, owner_of, with
 from txnlib.ask.stuck_ids import STUCK_ID
 from txnlib.ask.transaction import OUTCOME, TransactionStory
 from txnlib.ask.words import where
-from txnlib.core.display import BOOTSTRAP, at_offset, counted, precise_time, printable
+from txnlib.core.display import BOOTSTRAP, at_offset, counted, precise_time, printable, some_of
 from txnlib.core.kafka_commands import refusal
 from txnlib.core.rows import grouped
 
@@ -74,9 +74,8 @@ def _warnings(whole: TransactionStory, width: int) -> list[str]:
             line = f"  {label:<{LABEL}}{text}"
             out += command_lines(line, width, INDENT) if BOOTSTRAP in text else folded(line, width, INDENT)
     for verdict, rows in grouped(whole.warned, lambda row: row["verdict"]).items():
-        places = ", ".join(f"{where(row)} from offset {row['start_offset']}" for row in rows[:PLACES])
-        more = f" and {len(rows) - PLACES} more" if len(rows) > PLACES else ""
-        out += folded(f"{verdict}  {meaning(verdict, 1)}: {places}{more}", width, INDENT)
+        places = some_of([f"{where(row)} from offset {row['start_offset']}" for row in rows], PLACES)
+        out += folded(f"{verdict}  {meaning(verdict, 1)}: {places}", width, INDENT)
         for why in dict.fromkeys(row["explanation"] for row in rows):
             out += beside("why", why, width, LABEL)
         first = rows[0]

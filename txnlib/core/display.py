@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
@@ -85,6 +86,12 @@ def counted(number: int, name: str) -> str:
 def printable(text: object) -> str:
     """Text from a log, safe to print: control characters and line feeds of a transactional id must not forge lines."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(text))
+
+
+def some_of(named: Sequence[str], most: int) -> str:
+    """The first names, and how many more there are: a, b and 3 more."""
+    more = len(named) - most
+    return ", ".join(named[:most]) + (f" and {more} more" if more > 0 else "")
 
 
 def at_offset(offset: int) -> str:

@@ -8,7 +8,7 @@ from typing import Final
 
 from txnlib.core.cluster_metadata import PartitionAssignment
 from txnlib.core.copies import CoverageRow, highest_of
-from txnlib.core.display import precise_time
+from txnlib.core.display import precise_time, some_of
 from txnlib.core.finding_catalogue import Finding, Severity
 from txnlib.core.findings.finding_row import FindingRow, found, unshown
 from txnlib.core.findings.metadata_findings import never_allocated
@@ -202,8 +202,7 @@ def listed_deleted(
     if written_ms is None:
         return None
     names = sorted({str(each) for each in partitions if written_ms < deleted.get((each.topic, each.partition), 0)})
-    more = f" and {len(names) - _SHOWN_PARTITIONS} more" if len(names) > _SHOWN_PARTITIONS else ""
-    return f"{state} with {', '.join(names[:_SHOWN_PARTITIONS])}{more}" if names else None
+    return f"{state} with {some_of(names, _SHOWN_PARTITIONS)}" if names else None
 
 
 # ---- Findings about ids that are used once and abandoned

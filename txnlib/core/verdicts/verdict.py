@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from txnlib.core.copies import ENDS_SHORT, ROLES, UNOPENED, End, Role, is_above
-from txnlib.core.display import duration, instant
+from txnlib.core.display import duration, instant, some_of
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC, is_ahead
 from txnlib.core.kafka.coordinator_partition import CountBasis
@@ -288,9 +288,7 @@ def _missing(case: Case) -> str:
     missing, leader = case.facts.missing_coordinators, case.coordinator_leader
     if missing is None:
         return "no partition of __transaction_state was captured"
-    named = ", ".join(map(str, missing[:_NAMED])) or "none"
-    more = len(missing) - _NAMED
-    named += f" and {more} more" if more > 0 else ""
+    named = some_of([*map(str, missing)], _NAMED) or "none"
     assumed = ""
     if case.facts.count_basis == CountBasis.DEFAULT:
         assumed = ", if it has as many as Kafka's default (else give --coordinator-partitions)"
