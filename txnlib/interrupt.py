@@ -7,17 +7,15 @@ import signal
 import sys
 from importlib import import_module
 from types import FrameType
-from typing import Final
 
-#: Exit code of a process that SIGINT ended, as shells have it (`errors.ExitCode.INTERRUPTED`).
-_INTERRUPTED: Final = 130
+from txnlib.errors import ExitCode
 
 
 def end_at_once(number: int, frame: FrameType | None) -> None:
     """Ends the process with one line instead of a stack. Nothing was read or written yet."""
     sys.stderr.write("\ntxnlib: interrupted before anything was read\n")
     sys.stderr.flush()
-    os._exit(_INTERRUPTED)
+    os._exit(ExitCode.INTERRUPTED)
 
 
 def start_program(job: str) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-#: Asks for the session of Spark Connect, of which there is none.
+#: Asks for a session of Spark Connect, where there is none.
 ASKED = """
 import sys
 import pyspark.sql

@@ -117,7 +117,7 @@ class Acknowledged:
     #: Entries that are over, of which something is still there; and entries that match nothing.
     ended: Sequence[Acknowledgement] = ()
     idle: Sequence[Acknowledgement] = ()
-    #: Number of transactions of which every row is acknowledged, by what they count as.
+    #: By what they count as: how many transactions have no row that is not acknowledged.
     whole: Mapping[str, int] = field(default_factory=dict)
 
     def of_name(self, name: str) -> set[Key]:
@@ -205,7 +205,7 @@ def acknowledged(run: StoredRun, entries: Sequence[Acknowledgement]) -> Acknowle
 
 
 def _wholly(run: StoredRun, known: Mapping[Key, tuple[Row, Acknowledgement]]) -> Counter[str]:
-    """The number of transactions of which every row is acknowledged, by what they count as."""
+    """By what they count as: how many transactions have no row that is not acknowledged."""
     producers = {row["producer_id"] for row, _ in known.values()}
     if not producers:
         return Counter()
