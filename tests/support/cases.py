@@ -14,8 +14,8 @@ from txnlib.core.copies import NO_LEADER, CoverageRow, End, LeaderBasis, Role
 from txnlib.core.verdicts.case import Case, Crc
 from txnlib.core.verdicts.cluster_facts import ClusterFacts, Thresholds
 from txnlib.core.verdicts.coordinators import CoordinatorPartition, PartitionFacts
-from txnlib.core.verdicts.decided import Decided
 from txnlib.core.verdicts.dossier import Claim, CoordinatorDecision, Dossier, OpenSpan, SiblingMarkers, WrittenMarker
+from txnlib.core.verdicts.match import Marked
 
 NOON = 1_710_000_000_000
 #: The instant of the audit.
@@ -43,13 +43,19 @@ def derived(of: Any, **facts: Any) -> Any:
     return of
 
 
-def decided(type: str, epoch: int, *, decided_ms: int, completed_ms: int | None) -> Decided:
+def decided(type: str, epoch: int, *, decided_ms: int, completed_ms: int | None) -> Marked:
     """A decision that lists the partition, of leader epoch 19 of its coordinator, without its marker."""
     of = CoordinatorDecision(
         coordinator_partition=3, outcome=type, decided_epoch=epoch, partitions=(), said_ms=decided_ms,
         completed_ms=completed_ms, first_record_offset=76, last_record_offset=77,
     )  # fmt: skip
-    return Decided(of=of, coordinator_epoch=19, is_marked=False)
+    return Marked(of=of)
+
+
+def with_marker(of: Marked, is_marked: bool | None) -> Marked:
+    """A decision that has its marker, has none, or has one in some histories."""
+    found = WrittenMarker(offset=78)
+    return dataclasses.replace(of, markers={True: (found,), False: (None,), None: (found, None)}[is_marked])
 
 
 def _copy(given: Given) -> CoverageRow:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, wraps
 from typing import Any
 
@@ -17,11 +17,12 @@ from txnlib.core.ended_by import ended_by as by_records
 from txnlib.core.kafka.coordinator_partition import partition_for
 from txnlib.core.kafka.transaction_state import STEPS
 from txnlib.core.verdicts.clocks import Clocks
-from txnlib.core.verdicts.match import MarkerGroup, stored_match
+from txnlib.core.verdicts.match import MarkerGroup, StoredMatch, stored_match
 from txnlib.errors import UnreadableInputError
 from txnlib.readers.header_columns import is_crc_valid
 from txnlib.readers.storage.files import read_range
 from txnlib.readers.typed_rows import typed
+from txnlib.spark.core_rows import struct_of
 from txnlib.spark.python_tasks import begin_task
 
 NO_STATE = "none"
@@ -94,9 +95,13 @@ def ended_by() -> Any:
 
 
 def markers_by_core(clocks: Clocks) -> Any:
-    """UDF (the fields of `core.verdicts.match.MarkerGroup`, or null) -> for each decision, the number of its marker."""
+    """UDF (the fields of `core.verdicts.match.MarkerGroup`, or null) -> for each decision, the fields of a
+    StoredMatch."""
 
-    def matched(group: Row | None) -> list[int | None] | None:
-        return None if group is None else stored_match(typed(MarkerGroup, group.asDict(recursive=True)), clocks)
+    def matched(group: Row | None) -> list[tuple[int | None, Sequence[int] | None]] | None:
+        if group is None:
+            return None
+        found = stored_match(typed(MarkerGroup, group.asDict(recursive=True)), clocks)
+        return [(each.number, each.possible_offsets) for each in found]
 
-    return _udf(matched, ArrayType(IntegerType()))
+    return _udf(matched, ArrayType(struct_of(StoredMatch)))

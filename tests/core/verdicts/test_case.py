@@ -302,12 +302,6 @@ def stamped(before: int | None, behind: int | None = None):
     return (replace(SPAN.stamps[0], before_ms=before, behind_ms=behind),)
 
 
-def test_a_marker_without_a_time_leaves_it_open_whose_it_is():
-    found = case_of(markers=(replace(MARKER, ms=0),)).decision
-    assert found is not None
-    assert found.is_marked is None
-
-
 def test_a_topic_with_the_same_partition_number_is_another_place():
     assert not lists((replace(FOO, topic="bar"),), SPAN)
     assert not lists((replace(FOO, partition=6),), SPAN)

@@ -16,7 +16,7 @@ from tests.core.verdicts.test_verdict import (
     PREPARED,
     judged,
 )
-from tests.support.cases import case, decided, replace
+from tests.support.cases import case, decided, replace, with_marker
 from txnlib.core.copies import End, Role
 from txnlib.core.kafka.coordinator_partition import CountBasis
 from txnlib.core.verdicts.case import Crc
@@ -150,7 +150,7 @@ def test_M19_a_decision_just_before_an_older_copy_may_be_later_by_another_clock(
     assert judged(older, decided)[:2] == (Verdict.UNKNOWN, Reason.CAPTURE_SKEW)
     assert judged(older, replace(decided, ended_ms=NOON + 30 * MINUTE - 1_000))[0] is Verdict.HANGING
     # Its marker is here; or both copies are of one instant.
-    assert judged(older, replace(decided, decision=replace(COMMITTED, is_marked=True)))[0] is Verdict.HANGING
+    assert judged(older, replace(decided, decision=with_marker(COMMITTED, True)))[0] is Verdict.HANGING
     assert judged(PARTITION, replace(decided, ended_ms=ONE - 999))[0] is Verdict.HANGING
 
 
@@ -235,7 +235,7 @@ def test_without_a_start_at_the_coordinator_nothing_is_known_of_its_timeout():
     ],
 )
 def test_the_newest_decision_says_whether_its_marker_is_here(is_marked, reason):
-    coordinator = replace(COMPLETE, decision=replace(COMMITTED, is_marked=is_marked))
+    coordinator = replace(COMPLETE, decision=with_marker(COMMITTED, is_marked))
     assert judged(MARKED, coordinator)[:2] == (Verdict.HANGING, reason)
 
 

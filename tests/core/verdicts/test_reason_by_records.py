@@ -7,7 +7,7 @@ from itertools import product
 import pytest
 
 from tests.core.verdicts.test_verdict import COMPLETE, MARKED, ONGOING, PARTITION, PREPARED
-from tests.support.cases import case, decided, replace
+from tests.support.cases import case, decided, replace, with_marker
 from txnlib.core.kafka.transaction_state import TransactionState
 from txnlib.core.verdicts.dossier import Owner
 from txnlib.core.verdicts.reason import (
@@ -84,7 +84,7 @@ def test_no_evidence_leads_to_an_empty_cell():
     partitions = [replace(p, producer_epoch=epoch, coordinator_epoch=19 + by) for p in (PARTITION, MARKED)
                   for epoch, by in product((4, 5, 6, 7), (0, 1))]  # fmt: skip
     for state, is_listed, cluster, decision in product(
-        (None, *TransactionState), (False, True), (None, 2), (None, MISSED, replace(MISSED, is_marked=True))
+        (None, *TransactionState), (False, True), (None, 2), (None, MISSED, with_marker(MISSED, True))
     ):
         fields = {"state": state, "is_listed": is_listed, "decision": decision}
         coordinator = replace(ONGOING, client_transaction_version=cluster, transaction_version=cluster, **fields)

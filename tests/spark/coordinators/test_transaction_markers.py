@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from random import Random
-from typing import Any
+from typing import Any, TypeAlias
 
 import pytest
+from pyspark.sql import Row
 from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType
 
 from tests.support.frames import frame
 from txnlib.core.kafka.transaction_log import TopicPartition
 from txnlib.core.verdicts.clocks import Clocks, Difference
 from txnlib.core.verdicts.dossier import CoordinatorDecision, WrittenMarker
-from txnlib.core.verdicts.match import MarkerGroup, stored_match
+from txnlib.core.verdicts.match import MarkerGroup, StoredMatch, stored_match
 from txnlib.spark.coordinators import transaction_markers
 from txnlib.spark.coordinators.transaction_markers import decision_markers
+from txnlib.spark.core_rows import struct_of
 from txnlib.spark.findings.marker_findings import lost_markers
 from txnlib.spark.frames import local_rows
 from txnlib.spark.schemas import TABLES
@@ -124,42 +127,90 @@ def groups() -> dict[int, MarkerGroup]:
     return {number: random_group(random, number) for number in range(GROUPS)}
 
 
-def stored(spark, groups) -> dict[tuple[str, int], int | None]:
-    """Transaction -> the marker that is stored for it."""
+#: Transaction -> the marker that is stored for it, or those that may be its own.
+Stored: TypeAlias = dict[tuple[str, int], tuple[int | None, list[int] | None]]
+
+
+def rows_stored(spark, groups) -> list[tuple[Row, Row]]:
+    """Each transaction, with each of its partitions."""
     rows = [row for number, group in groups.items() for row in rows_of_group(number, group)]
     names = [part.split()[0] for part in INSTANCES.replace("struct<topic: string, partition: int>", "x").split(", ")]
     instances = local_rows(spark, [[one.get(name) for name in names] for one, _ in rows if one], INSTANCES)
     spans = frame(spark, TABLES["producer_spans"], *[span for _, span in rows if span])
+    rows = decision_markers(instances, spans, CLOCKS).collect()
+    return [(row, each) for row in rows for each in row["markers"]]
+
+
+def stored(spark, groups) -> Stored:
     return {
-        (row["transactional_id"], row["transaction_number"]): each["marker_offset"]
-        for row in decision_markers(instances, spans, CLOCKS).collect()
-        for each in row["markers"]
+        (row["transactional_id"], row["transaction_number"]): (each["marker_offset"], each["possible_offsets"])
+        for row, each in rows_stored(spark, groups)
     }
 
 
-def by_matcher(groups) -> dict[tuple[str, int], int | None]:
+def by_matcher(groups) -> Stored:
     found = {}
     for group in groups.values():
-        for each, number in zip(group.decisions, stored_match(group, CLOCKS), strict=True):
-            marker = None if number is None else group.markers[number].offset
-            found[each.transactional_id, each.transaction_number] = marker
+        for each, match in zip(group.decisions, stored_match(group, CLOCKS), strict=True):
+            marker = None if match.number is None else group.markers[match.number].offset
+            possible = None if match.possible_offsets is None else [*match.possible_offsets]
+            found[each.transactional_id, each.transaction_number] = marker, possible
     return found
 
 
 @pytest.mark.both
 def test_the_stored_match_is_the_matchers(spark, groups):
     found, expected = stored(spark, groups), by_matcher(groups)
-    assert {key: found.get(key) for key in expected} == expected
+    assert {key: found.get(key, (None, None)) for key in expected} == expected
 
 
 def test_what_spark_pairs_alone_is_right(spark, groups, monkeypatch):
     monkeypatch.setattr(
-        transaction_markers, "markers_by_core", lambda clocks: lambda group: F.expr("CAST(NULL AS ARRAY<INT>)")
+        transaction_markers,
+        "markers_by_core",
+        lambda clocks: lambda group: F.lit(None).cast(ArrayType(struct_of(StoredMatch))),
     )
     expected = by_matcher(groups)
-    alone = {key: marker for key, marker in stored(spark, groups).items() if marker is not None}
-    assert alone.items() <= expected.items()
-    assert len(alone) > 0.3 * sum(marker is not None for marker in expected.values())
+    alone = {key: found for key, found in stored(spark, groups).items() if found[0] is not None}
+    assert {key: expected[key] for key in alone} == alone
+    assert len(alone) > 0.3 * sum(marker is not None for marker, _ in expected.values())
+
+
+def three_transactions(**last: Any) -> MarkerGroup:
+    """Ten minutes apart, on one clock; the second one has no marker. `last`: changes to the last marker."""
+    decisions, markers = [], []
+    for number in range(3):
+        at = NOON + number * 600_000
+        decisions.append(
+            CoordinatorDecision(
+                transactional_id="id-0",
+                transaction_number=number,
+                coordinator_partition=3,
+                outcome="COMMIT",
+                first_epoch=4,
+                decided_epoch=4,
+                coordinator_epoch=0,
+                stamped_epoch=0,
+                start_ms=at,
+                said_ms=at + 100,
+                completed_ms=at + 120,
+                partitions=(TopicPartition("orders", 0),),
+                first_record_offset=10 * number,
+                last_record_offset=10 * number + 2,
+            )
+        )
+        written = {"offset": 5 * number, "first_offset": 5 * number - 1, "type": "COMMIT", "epoch": 4}
+        written |= {"coordinator_epoch": 0, "leader_epoch": 0, "ms": at + 110} | (last if number == 2 else {})
+        markers.append(WrittenMarker(**written))
+    return MarkerGroup(topic="orders", partition=0, decisions=tuple(decisions), markers=(markers[0], markers[2]))
+
+
+@pytest.mark.parametrize(("last", "is_followed"), [({}, False), ({"type": "ABORT"}, True), ({"ms": None}, True)])
+def test_a_marker_is_lost_also_in_front_of_those_of_other_decisions(spark, last, is_followed):
+    """A later marker that is of no decision shows that a clock may have moved."""
+    found = {row["transaction_number"]: each for row, each in rows_stored(spark, {0: three_transactions(**last)})}
+    assert found[1]["marker_offset"] is None
+    assert found[1]["is_followed"] is is_followed
 
 
 @pytest.mark.parametrize(("minutes", "is_lost"), [(0, True), (10, False), (-10, True)])

@@ -119,6 +119,7 @@ MARKERS: Final = Array(
         first_timestamp_ms=LONG,
         is_broker_clock=BOOLEAN,
         is_followed=BOOLEAN,
+        possible_offsets=Array(LONG),
         clock_offset_ms=LONG,
         clocks_differ_ms=LONG,
     )

@@ -25,15 +25,17 @@ ADDED: Final[Mapping[int, tuple[str, ...]]] = {
     2: ("producer_spans.newest_epoch",),
     3: ("coverage.copies_beside",),
     4: ("coverage.leader_epochs", *(f"{verdict}_transactions.carried" for verdict in ("open", "hanging", "late"))),
+    5: ("transactions.markers.possible_offsets",),
 }
 #: Number -> the tables whose constraints it changed.
-CONSTRAINED: Final[Mapping[int, tuple[str, ...]]] = {1: (), 2: (), 3: (), 4: ()}
+CONSTRAINED: Final[Mapping[int, tuple[str, ...]]] = {1: (), 2: (), 3: (), 4: (), 5: ()}
 #: Number -> the SHA-256 of its columns; and that of today's constraints. A test compares them.
 DIGESTS: Final[Mapping[int, str]] = {
     1: "3f42e66d56acbf886e54223496748766355fabbd570a7060a91d18e4544b74e5",
     2: "ecf0fbec7d33f8d7c85393ad225f97103dcc2425c1bc104a356a0aa07c238663",
     3: "b1c0f7af91cb0b2dc23e05fd4e4c90c59c8cbbac884a5bec5834a27be3d79354",
     4: "e084e1d71d8e27f9d143cdd9091a1be06412e5ffba46e857c58b45b93f15e948",
+    5: "d2ba0bf947bf62b52f4a14e082baed32973a97f734d3d8d18f3198247c371d50",
 }
 CONSTRAINTS: Final = "fb8684ed9032ac76006f5818ad8066c3a4f63031b98b4cca822c72a858d425e3"
 

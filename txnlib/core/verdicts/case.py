@@ -20,9 +20,9 @@ from txnlib.core.kafka.transaction_state import COMPLETE_STATES
 from txnlib.core.verdicts.clocks import latest_bound_ms, newest_leader_epoch, newest_ms
 from txnlib.core.verdicts.cluster_facts import Thresholds
 from txnlib.core.verdicts.coordinators import CoordinatorPartition, uncertainties
-from txnlib.core.verdicts.decided import Decided, began_later_by_epoch, decided_of
 from txnlib.core.verdicts.dossier import MarkerElsewhere, SiblingMarkers
 from txnlib.core.verdicts.earlier_audits import is_same_transaction
+from txnlib.core.verdicts.match import Marked, began_later_by_epoch
 from txnlib.core.verdicts.past import Past, lists
 
 
@@ -207,7 +207,7 @@ class Case(Past):
     def clocks_differ_ms(self) -> int:
         """How far the clocks of the partition and of the coordinator may differ today."""
         today = self.clocks.difference(self.claim.coordinator_partition, None, None)
-        return max(CLOCKS_DIFFER_MS, today.differ_ms) if self.matches else CLOCKS_DIFFER_MS
+        return max(CLOCKS_DIFFER_MS, today.differ_ms) if self.marked else CLOCKS_DIFFER_MS
 
     @cached_property
     def first_timestamp_ms(self) -> int | None:
@@ -403,21 +403,21 @@ class Case(Past):
     # ---- Decisions about the producer id
 
     @cached_property
-    def decided(self) -> list[Decided]:
+    def decided(self) -> list[Marked]:
         """Those that list, or may list, the partition, and of which open records may be. Oldest first."""
-        return [decided_of(each, self) for each in self.matches if not began_later_by_epoch(each.decision, self.span)]
+        return [each for each in self.marked if not began_later_by_epoch(each.of, self.span)]
 
     @cached_property
-    def decision(self) -> Decided | None:
+    def decision(self) -> Marked | None:
         """The newest of them."""
         return self.decided[-1] if self.decided else None
 
     @cached_property
-    def commit_due(self) -> Decided | None:
+    def commit_due(self) -> Marked | None:
         """The newest COMMIT without a known marker here, after the newest decision that has one."""
         last_marked = max((number for number, each in enumerate(self.decided) if each.is_marked), default=-1)
         later = reversed(self.decided[last_marked + 1 :])
-        return next((each for each in later if each.is_commit and not each.may_be_deleted), None)
+        return next((each for each in later if each.of.outcome == "COMMIT" and not each.may_be_deleted), None)
 
     @cached_property
     def ended_ms(self) -> int | None:
@@ -426,7 +426,7 @@ class Case(Past):
         By the coordinator's clock, or by the clock of the partition's leader, whichever says later: one of them may be
         wrong. If the time of an end is unknown, it may be as late as its copy, unless its marker is here.
         """
-        decisions = [match.decision for match in self.matches]
+        decisions = [each.of for each in self.marked]
         ended = highest(
             ms + max(self.clocks.today(each).offset_ms, 0)
             for each in decisions

@@ -157,6 +157,23 @@ class CoordinatorPartition(PartitionFacts, CoordinatorLog):
                 )
         return None
 
+    @cached_property
+    def lost_led(self) -> str | None:
+        """Which leader of it a checkpoint of another copy shows that lacked records of its log: what that one wrote
+        instead is lost. None if there is none. Kafka: `LeaderEpochFileCache.assign`."""
+        begun = self.judged.leader_epochs or ()
+        known = {each.leader_epoch for each in begun}
+        for each in self.judged.copies_beside or ():
+            if each.leader_epoch is None or each.from_offset is None or each.leader_epoch in known:
+                continue
+            newer = [one.from_offset for one in begun if one.leader_epoch > each.leader_epoch]
+            if newer and each.from_offset < min(newer):
+                return (
+                    f"a checkpoint of broker {each.broker} has leader epoch {each.leader_epoch} from offset"
+                    f" {each.from_offset} on, which the log does not have"
+                )
+        return None
+
     @property
     def hole_end(self) -> int | None:
         """The offset below which records of the log are missing; None if none are. They may be the newest ones, too."""

@@ -1,35 +1,38 @@
-"""The one matcher of decisions and markers of a producer on a partition.
+"""The markers of a producer's decisions on a partition: what every history says that loses least.
 
-A producer without transactions v2 cannot begin a transaction before the last marker of the one before is written, so
-decisions and markers have the same order, and a marker that serves one decision serves no other. Kafka:
-`TransactionCoordinator.endTransaction` answers CONCURRENT_TRANSACTIONS until then. Source:
-docs/rules/copies.md#order-of-decisions-and-markers.
+A history gives each marker to one decision, or to none, and keeps the order of both logs: without transactions v2, no
+transaction begins before the last marker of the one before is written. Kafka: `TransactionCoordinator.endTransaction`
+answers CONCURRENT_TRANSACTIONS until then. It loses a decision that lacks its marker, and a marker of no decision. Of
+the histories that lose least, those that clocks agree with best count. What they have in common is known, and nothing
+else. Source: docs/rules/copies.md#order-of-decisions-and-markers.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
-from enum import IntEnum
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Final, NamedTuple, TypeAlias
 
-from txnlib.core.instants import clock_ms
+from txnlib.core.copies import highest, is_above
+from txnlib.core.instants import clock_ms, latest_ms
 from txnlib.core.kafka.constants import is_ahead
-from txnlib.core.verdicts.clocks import MARKER_SLACK_MS, UNCOMPARED, Clocks, Difference
-from txnlib.core.verdicts.dossier import MOST_MARKERS, CoordinatorDecision, WrittenMarker
+from txnlib.core.kafka.marker_acceptance import record_epochs
+from txnlib.core.verdicts.clocks import MARKER_SLACK_MS, Clocks, Difference
+from txnlib.core.verdicts.dossier import (
+    MOST_MARKERS,
+    CoordinatorDecision,
+    OpenSpan,
+    RepeatedMarker,
+    SiblingMarkers,
+    WrittenMarker,
+)
 
-
-class Fit(IntEnum):
-    """How well a marker fits a decision."""
-
-    #: Another type or epoch, an older coordinator, or a time at which the decision's marker cannot have been written.
-    NO = 0
-    #: No clock shows the time of the marker or of the decision.
-    UNTIMED = 1
-    #: Their times allow it only because the two clocks may differ.
-    WITHIN_TOLERANCE = 2
-    #: Written from the decision on, and not after the completion.
-    EXACT = 3
+#: What a decision without its marker costs, or a marker of no decision: more than all times of a group together.
+_LOSS: Final = 1_000
+#: What it costs to part a pair: more than all losses of a group.
+_NEVER: Final = 1_000_000
 
 
 def decided_ms(decision: CoordinatorDecision) -> int | None:
@@ -44,6 +47,18 @@ def marker_epoch(decision: CoordinatorDecision) -> int | None:
     return decision.first_epoch if decision.first_record_offset == decision.last_record_offset else None
 
 
+def began_later_by_epoch(decision: CoordinatorDecision, span: OpenSpan) -> bool:
+    """Whether none of the open records is of a transaction: its first record would have raised the epoch of the
+    producer here.
+
+    Its records were lost with a former leader, or never arrived.
+    """
+    epoch = marker_epoch(decision)
+    if epoch is None:
+        return False
+    return span.producer_epoch < record_epochs(epoch, decision.outcome, decision.transaction_version)[0]
+
+
 def has_own_epoch(decision: CoordinatorDecision) -> bool:
     """Whether no other decision ends records of its epoch: the client used transactions v2, so the end raised it.
 
@@ -52,18 +67,6 @@ def has_own_epoch(decision: CoordinatorDecision) -> bool:
     began, ended = decision.first_epoch, decision.decided_epoch
     is_raised = began is not None and ended is not None and ended > began
     return is_raised and (decision.client_transaction_version or 0) >= 2
-
-
-def difference(decision: CoordinatorDecision, marker: WrittenMarker, clocks: Clocks) -> Difference:
-    """The clock that stamped a marker less the one that stamped the last record of a decision."""
-    return clocks.difference(decision.coordinator_partition, decision.stamped_epoch, marker.leader_epoch)
-
-
-def when_decided(decision: CoordinatorDecision, marker: WrittenMarker, clocks: Clocks) -> Difference:
-    """The same of its Prepare record, which another leader may have stamped."""
-    is_shown = decision.stamped_epoch is not None and decision.coordinator_epoch is not None
-    epoch = decision.coordinator_epoch if is_shown else decision.stamped_epoch
-    return clocks.difference(decision.coordinator_partition, epoch, marker.leader_epoch)
 
 
 def is_of_its_kind(decision: CoordinatorDecision, marker: WrittenMarker) -> bool:
@@ -77,30 +80,83 @@ def is_of_its_kind(decision: CoordinatorDecision, marker: WrittenMarker) -> bool
     return not is_later and not is_ahead(decision.coordinator_epoch, marker.coordinator_epoch)
 
 
-def fit(decision: CoordinatorDecision, marker: WrittenMarker, clocks: Clocks) -> Fit:
-    """How well a marker fits a decision."""
-    if not is_of_its_kind(decision, marker):
-        return Fit.NO
-    at, since, until = clock_ms(marker.ms), decided_ms(decision), clock_ms(decision.completed_ms)
-    if since is None:
-        since = clock_ms(decision.start_ms)
-    if at is None or since is None:
-        return Fit.UNTIMED
-    begun, ended = when_decided(decision, marker, clocks), difference(decision, marker, clocks)
-    after = at - begun.offset_ms - since
-    late = 0 if until is None else at - ended.offset_ms - until
-    if after >= -begun.error_ms and late <= ended.error_ms:
-        return Fit.EXACT
-    return Fit.WITHIN_TOLERANCE if after >= -begun.differ_ms and late <= ended.differ_ms else Fit.NO
+# ---- What clocks say of a decision and a marker
 
 
-def explains(match: Match, marker: WrittenMarker, clocks: Clocks) -> bool:
-    """Whether a decision may explain a marker: it is the decision's own, or that one sent again. Both are written
-    before the decision is completed."""
-    own, decision = match.marker, match.decision
-    if fit(decision, marker, clocks) is Fit.NO:
-        return False
-    if own is None or own.offset == marker.offset or own.leader_epoch != marker.leader_epoch:
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """How the clocks of one partition are compared with those of the coordinators.
+
+    `is_strict`: whether two clocks that were never compared agree with nothing better than with anything else that
+    such clocks allow.
+    """
+
+    clocks: Clocks
+    is_strict: bool = False
+
+    def cost(self, decision: CoordinatorDecision, marker: WrittenMarker) -> int | None:
+        """How badly clocks agree that a marker is a decision's; None if it cannot be: another type or epoch, an older
+        coordinator, or it was not written from the decision on, and before its completion."""
+        if not is_of_its_kind(decision, marker):
+            return None
+        since, until = decided_ms(decision), clock_ms(decision.completed_ms)
+        since = clock_ms(decision.start_ms) if since is None else since
+        after = self._after(self.prepared(decision, marker), marker, since)
+        return _worst(after, self._before(self.stamped(decision, marker), marker, until))
+
+    def hidden_cost(
+        self, before: CoordinatorDecision | None, marker: WrittenMarker, after: CoordinatorDecision | None
+    ) -> int | None:
+        """The same of a decision that no record shows, between two that are known: behind the completion of the one,
+        and before the other began."""
+        since: int | None = 0
+        until: int | None = 0
+        if before is not None:
+            ended = clock_ms(before.completed_ms)
+            since = self._after(self.stamped(before, marker), marker, decided_ms(before) if ended is None else ended)
+        if after is not None:
+            began = clock_ms(after.start_ms)
+            until = self._before(self.prepared(after, marker), marker, decided_ms(after) if began is None else began)
+        return _worst(since, until)
+
+    def stamped(self, decision: CoordinatorDecision, marker: WrittenMarker) -> Difference:
+        """The clock that stamped a marker less the one that stamped the last record of a decision."""
+        return self.clocks.difference(decision.coordinator_partition, decision.stamped_epoch, marker.leader_epoch)
+
+    def prepared(self, decision: CoordinatorDecision, marker: WrittenMarker) -> Difference:
+        """The same of its Prepare record, which another leader may have stamped."""
+        is_shown = decision.stamped_epoch is not None and decision.coordinator_epoch is not None
+        epoch = decision.coordinator_epoch if is_shown else decision.stamped_epoch
+        return self.clocks.difference(decision.coordinator_partition, epoch, marker.leader_epoch)
+
+    def _after(self, differ: Difference, marker: WrittenMarker, since_ms: int | None) -> int | None:
+        at = clock_ms(marker.ms)
+        if at is None or since_ms is None:
+            return 2
+        return self._agrees(differ, since_ms - (at - differ.offset_ms))
+
+    def _before(self, differ: Difference, marker: WrittenMarker, until_ms: int | None) -> int | None:
+        at = clock_ms(marker.ms)
+        return 0 if at is None or until_ms is None else self._agrees(differ, at - differ.offset_ms - until_ms)
+
+    def _agrees(self, differ: Difference, beyond_ms: int) -> int | None:
+        is_measured = differ.is_known or not self.is_strict
+        if is_measured and beyond_ms <= differ.error_ms:
+            return 0
+        return 1 if beyond_ms <= differ.differ_ms else None
+
+
+def _worst(left: int | None, right: int | None) -> int | None:
+    return None if left is None or right is None else max(left, right)
+
+
+def may_be_again(decision: CoordinatorDecision, own: WrittenMarker, marker: WrittenMarker) -> bool:
+    """Whether a marker may be the one of a decision, sent again: both are written before the decision is completed.
+
+    A later coordinator sends all again. The same one repeats a marker whose answer it did not get. Kafka:
+    `TransactionMarkerRequestCompletionHandler.onComplete`, which puts it into the queue again.
+    """
+    if own.leader_epoch != marker.leader_epoch:
         return True
     at, again = clock_ms(own.ms), clock_ms(marker.ms)
     decided, completed = decided_ms(decision), clock_ms(decision.completed_ms)
@@ -109,155 +165,250 @@ def explains(match: Match, marker: WrittenMarker, clocks: Clocks) -> bool:
     return abs(again - at) <= completed - decided + MARKER_SLACK_MS
 
 
-def without_repeats(
-    markers: Sequence[WrittenMarker],
-    decisions: Sequence[CoordinatorDecision] = (),
-    clocks: Clocks = UNCOMPARED,
-) -> list[WrittenMarker]:
-    """The markers, without those that were sent again: same type and epoch, and nothing to end.
+# ---- The histories of one partition
 
-    A later coordinator sends all again. The same one repeats a marker whose answer it did not get, before it completes
-    the transaction. Kafka: `TransactionMarkerRequestCompletionHandler.onComplete`, which puts it into the queue again.
-    """
-    kept: list[WrittenMarker] = []
-    for marker in markers:
-        last = kept[-1] if kept else None
-        is_repeat = (
-            last is not None
-            and (last.type, last.epoch, None) == (marker.type, marker.epoch, marker.first_offset)
-            and (
-                is_ahead(marker.coordinator_epoch, last.coordinator_epoch)
-                or _are_of_one(last, marker, decisions, clocks)
-            )
-        )
-        if not is_repeat:
-            kept.append(marker)
-    return kept
+#: How many decisions and how many markers a history has told.
+_Told: TypeAlias = tuple[int, int]
 
 
-def _are_of_one(
-    left: WrittenMarker, right: WrittenMarker, decisions: Sequence[CoordinatorDecision], clocks: Clocks
-) -> bool:
-    """Whether two markers were both written between one decision and its completion."""
-    completed = (each for each in decisions if each.completed_ms is not None)
-    return any(fit(each, left, clocks) is fit(each, right, clocks) is Fit.EXACT for each in completed)
+class _Step(NamedTuple):
+    """A decision with its marker and the repeats of that, or without; or a marker of no known decision."""
+
+    since: _Told
+    until: _Told
+    cost: int
+    marker: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Match:
-    """A decision with its own marker; without one, no marker is left for it."""
+class Marked:
+    """A decision, and what the histories say of its marker."""
 
-    decision: CoordinatorDecision
-    marker: WrittenMarker | None = None
-    fit: Fit = Fit.NO
-    #: Whether the marker can be of no other decision that the coordinator's log shows.
-    is_only: bool = False
-    #: Whether the marker is the decision's, whatever else was decided: clocks that were compared, or an epoch of its
-    #: own, show it.
-    is_certain: bool = False
+    of: CoordinatorDecision
+    #: The markers that it may have; None among them: it may have none.
+    markers: tuple[WrittenMarker | None, ...] = (None,)
+    #: Whether any marker may be its own, by its kind and by clocks, whatever is lost.
+    may_have_one: bool = False
+    #: Whether its marker fits no other decision as well.
+    is_alone: bool = False
+    #: Whether its marker may have been in a part of the log that is deleted.
+    may_be_deleted: bool = False
+
+    @property
+    def is_marked(self) -> bool | None:
+        """Whether its marker is here; None if histories differ, or if the relevant records are gone."""
+        if None not in self.markers:
+            return True
+        is_known = len(self.markers) == 1 and not self.may_have_one and self.lists_partition
+        return False if is_known and not self.may_be_deleted else None
+
+    @property
+    def lists_partition(self) -> bool:
+        """Whether its records list the partition; if not, only its last record is left, which lists none."""
+        return self.of.partitions is not None
 
 
-def match_markers(
-    decisions: Sequence[CoordinatorDecision], markers: Sequence[WrittenMarker], clocks: Clocks, *, is_begin_known: bool
-) -> tuple[Match, ...]:
-    """Each decision with its marker: one to one and in order.
+@dataclass(frozen=True, kw_only=True)
+class Histories:
+    """Decisions about a producer on a partition, and its markers there, each in the order of its log."""
 
-    A decision and a marker that fit exactly, each no other one, are a pair. Between two pairs: as many as possible, and
-    of these the best fitting. What is still open then gets the earliest marker for the earliest decision. If the
-    beginning of the log is gone (`is_begin_known`), its markers are gone, too, and up to the first pair, the latest
-    marker goes to the latest decision.
+    decisions: Sequence[CoordinatorDecision]
+    markers: Sequence[WrittenMarker]
+    compared: Comparison
+    #: Whether the marker of a decision may have been in a part of the log that is deleted.
+    may_be_deleted: Callable[[CoordinatorDecision], bool]
+    #: Whether what is deleted may be behind a marker that is left.
+    has_hole: bool = False
+    #: Whether decisions in front of one may be hidden; None: behind the last.
+    hides: Callable[[CoordinatorDecision | None], bool]
+
+    @cached_property
+    def fits(self) -> list[list[int | None]]:
+        """How badly clocks agree that each marker is each decision's."""
+        return [[self.compared.cost(each, marker) for marker in self.markers] for each in self.decisions]
+
+    @cached_property
+    def costs(self) -> list[list[int | None]]:
+        """The same, and a pair is of each other only."""
+        rows, columns = {}, {}
+        for row, column in self.pairs():
+            rows[row], columns[column] = column, row
+        return [
+            [cost if rows.get(row, at) == at and columns.get(at, row) == row else None for at, cost in enumerate(costs)]
+            for row, costs in enumerate(self.fits)
+        ]
+
+    def pairs(self) -> list[tuple[int, int]]:
+        """Decisions that are complete, with the markers that clocks show to be theirs: neither has another one at its
+        time. None of two that contradict the order."""
+        shown = [(row, at) for row, of in enumerate(self.fits) for at, cost in enumerate(of) if cost == 0]
+        rows, columns = Counter(row for row, _ in shown), Counter(at for _, at in shown)
+        alone = [
+            (row, at) for row, at in shown if rows[row] == columns[at] == 1 and _must_be_marked(self.decisions[row])
+        ]
+        return [(row, at) for row, at in alone if all((row < r) == (at < a) for r, a in alone if row != r)]
+
+    def marked(self) -> list[Marked]:
+        """What the histories that lose least say of each decision."""
+        steps, end = [*self._steps()], (len(self.decisions), len(self.markers))
+        so_far, left = {(0, 0): 0}, {end: 0}
+        for each in steps:
+            _lower(so_far, each.until, so_far[each.since] + each.cost)
+        for each in reversed(steps):
+            _lower(left, each.since, each.cost + left[each.until])
+        found: list[set[int | None]] = [set() for _ in self.decisions]
+        for each in steps:
+            is_decision = each.until[0] > each.since[0]
+            if is_decision and so_far[each.since] + each.cost + left[each.until] == so_far[end]:
+                found[each.since[0]].add(each.marker)
+        return [self._marked(number, sorted(markers, key=_none_last)) for number, markers in enumerate(found)]
+
+    def _marked(self, number: int, markers: list[int | None]) -> Marked:
+        return Marked(
+            of=self.decisions[number],
+            markers=tuple(None if at is None else self.markers[at] for at in markers),
+            may_have_one=any(cost is not None for cost in self.fits[number]),
+            is_alone=len(markers) == 1 and self._is_alone(number, markers[0]),
+            may_be_deleted=None in markers and self.may_be_deleted(self.decisions[number]),
+        )
+
+    def _is_alone(self, number: int, at: int | None) -> bool:
+        if at is None:
+            return False
+        others = [costs[at] for other, costs in enumerate(self.fits) if other != number]
+        return all(each is None or (self.fits[number][at] == 0 and each > 0) for each in others)
+
+    def _steps(self) -> Iterator[_Step]:
+        """Every step of every history, in the order of both logs."""
+        own_epochs = {marker_epoch(each) for each in self.decisions if has_own_epoch(each)}
+        paired, pairs = dict(self.pairs()), {at for _, at in self.pairs()}
+        for told in range(len(self.decisions) + 1):
+            before = self.decisions[told - 1] if told else None
+            decision = self.decisions[told] if told < len(self.decisions) else None
+            is_hiding = self.hides(decision)
+            is_deleted = decision is not None and self.may_be_deleted(decision)
+            for at in range(len(self.markers) + 1):
+                if decision is not None:
+                    is_lost = _must_be_marked(decision) and (not is_deleted or (at > 0 and not self.has_hole))
+                    lost = _LOSS if is_lost else 0
+                    yield _Step((told, at), (told + 1, at), _NEVER if told in paired else lost)
+                    yield from self._own(decision, told, at)
+                if at < len(self.markers):
+                    marker, cost = self.markers[at], None
+                    if is_hiding and marker.epoch not in own_epochs:
+                        cost = self.compared.hidden_cost(before, marker, decision)
+                    cost = _LOSS if cost is None else cost
+                    yield _Step((told, at), (told, at + 1), _NEVER if at in pairs else cost)
+
+    def _own(self, decision: CoordinatorDecision, told: int, at: int) -> Iterator[_Step]:
+        """A decision with a marker, and as many repeats of that as there may be."""
+        costs = self.costs[told]
+        cost = costs[at] if at < len(self.markers) else None
+        if cost is None:
+            return
+        yield _Step((told, at), (told + 1, at + 1), cost, at)
+        own = self.markers[at]
+        for last in range(at + 1, len(self.markers)):
+            again, of_it = self.markers[last], costs[last]
+            if of_it is None or not may_be_again(decision, own, again):
+                return
+            # A repeat that ends records ends a late write.
+            cost += of_it + (0 if again.first_offset is None else _LOSS)
+            yield _Step((told, at), (told + 1, last + 1), cost, at)
+
+
+def _must_be_marked(decision: CoordinatorDecision) -> bool:
+    """Whether its marker was written here. Kafka: `TransactionMarkerChannelManager.maybeWriteTxnCompletion`."""
+    return decision.completed_ms is not None and decision.partitions is not None
+
+
+def _none_last(number: int | None) -> tuple[bool, int]:
+    return number is None, number or 0
+
+
+def _lower(costs: dict[_Told, int], told: _Told, cost: int) -> None:
+    costs[told] = min(cost, costs.get(told, cost))
+
+
+# ---- Markers on other partitions
+
+
+def with_unexplained(markers: SiblingMarkers, clocks: Clocks, producer_epoch: int) -> SiblingMarkers:
+    """The markers of a partition, with those that are like the one before and were not sent again for its decision.
+
+    `producer_epoch`: that of the open records.
     """
-    fits = [[fit(decision, marker, clocks) for marker in markers] for decision in decisions]
-    pairs: dict[int, int] = {}
-    d = m = 0
-    for row, column in (*_sole_pairs(fits), (len(decisions), len(markers))):
-        between = [each[m:column] for each in fits[d:row]]
-        if is_begin_known or pairs:
-            found = _pairs(between)
-        else:
-            flipped = _pairs([each[::-1] for each in between[::-1]])
-            found = {row - 1 - left: column - 1 - right for left, right in flipped.items()}
-        pairs |= {d + left: m + right for left, right in found.items()} | {row: column}
-        d, m = row + 1, column + 1
-    return tuple(_match(decisions, markers, fits, d, pairs.get(d), clocks) for d in range(len(decisions)))
-
-
-def _sole_pairs(fits: Sequence[Sequence[Fit]]) -> list[tuple[int, int]]:
-    """Rows and columns that fit exactly, each no other one. None of two that contradict the order."""
-    exact = [(d, m) for d, row in enumerate(fits) for m, each in enumerate(row) if each is Fit.EXACT]
-    rows, columns = Counter(d for d, _ in exact), Counter(m for _, m in exact)
-    sole = [(d, m) for d, m in exact if rows[d] == columns[m] == 1]
-    return [(d, m) for d, m in sole if all((d < row) == (m < column) for row, column in sole if row != d)]
-
-
-def _match(
-    decisions: Sequence[CoordinatorDecision],
-    markers: Sequence[WrittenMarker],
-    fits: Sequence[Sequence[Fit]],
-    d: int,
-    m: int | None,
-    clocks: Clocks,
-) -> Match:
-    decision = decisions[d]
-    if m is None:
-        return Match(decision=decision)
-    # A marker may be sent twice, and its repeat may end a late write. So numbers prove nothing.
-    others = [fits[other][m] for other in range(len(decisions)) if other != d]
-    are_known = [of(decision, markers[m], clocks).is_known for of in (when_decided, difference)]
-    is_compared = all(are_known) and fits[d][m] is Fit.EXACT
-    return Match(
-        decision=decision,
-        marker=markers[m],
-        fit=fits[d][m],
-        is_only=all(other is Fit.NO for other in others),
-        is_certain=has_own_epoch(decision) or (is_compared and Fit.EXACT not in others),
+    again = [each.marker for each in markers.repeated if not _is_sent_again(each, clocks)]
+    commits = [each for each in again if each.type == "COMMIT"]
+    found = replace(
+        markers, newest_unexplained_ms=highest((markers.newest_unexplained_ms, *(latest_ms(each.ms) for each in again)))
     )
+    newest = max(commits, key=lambda each: latest_ms(each.ms) or 0, default=None)
+    if newest is not None and not is_above(markers.newest_unexplained_commit_ms, latest_ms(newest.ms)):
+        found = replace(
+            found,
+            newest_unexplained_commit_ms=latest_ms(newest.ms),
+            newest_unexplained_commit_coordinator_epoch=newest.coordinator_epoch,
+        )
+    of_epoch = [latest_ms(each.ms) for each in commits if (each.epoch or 0) >= producer_epoch]
+    return replace(found, committed_ms=highest((markers.committed_ms, *of_epoch)))
 
 
-def _pairs(fits: Sequence[Sequence[Fit]]) -> dict[int, int]:
-    """Indices of rows -> of columns: the longest order-preserving matching, of these the best, of these the
-    earliest."""
-    height, width = len(fits), len(fits[0]) if fits else 0
-    #: (pairs, sum of fits) of the best matching of the rows and columns from here on.
-    best = [[(0, 0)] * (width + 1) for _ in range(height + 1)]
-    for d in reversed(range(height)):
-        for m in reversed(range(width)):
-            options = [best[d + 1][m], best[d][m + 1]]
-            if fits[d][m] is not Fit.NO:
-                pairs, total = best[d + 1][m + 1]
-                options.append((pairs + 1, total + fits[d][m]))
-            best[d][m] = max(options)
-    found, d, m = {}, 0, 0
-    while d < height and m < width:
-        pairs, total = best[d + 1][m + 1]
-        if fits[d][m] is not Fit.NO and (pairs + 1, total + fits[d][m]) == best[d][m]:
-            found[d] = m
-            d, m = d + 1, m + 1
-        elif best[d][m + 1] == best[d][m]:
-            m += 1
-        else:
-            d += 1
-    return found
+def _is_sent_again(repeated: RepeatedMarker, clocks: Clocks) -> bool:
+    of, own = repeated.decision, repeated.own
+    if of is None or Comparison(clocks).cost(of, repeated.marker) is None:
+        return False
+    return own is None or may_be_again(of, own, repeated.marker)
+
+
+# ---- What is stored
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MarkerGroup:
-    """Decisions about a producer on a partition, and its markers there, that Spark did not pair."""
+    """Decisions about a producer on a partition, and its markers there, from one pair that Spark found to the next."""
 
     topic: str
     partition: int
+    #: Whether it begins with a pair, so that nothing in front of it matters.
+    has_pair: bool = False
     decisions: tuple[CoordinatorDecision, ...]
     markers: tuple[WrittenMarker, ...]
 
 
-def stored_match(group: MarkerGroup, clocks: Clocks) -> list[int | None]:
-    """For each decision, the number of its marker: what is stored. Of a large group, only the newest are compared."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredMatch:
+    """The number of a decision's marker in its group; or the offsets of those that it may have, if histories differ."""
+
+    number: int | None = None
+    possible_offsets: tuple[int, ...] | None = None
+
+
+def stored_match(group: MarkerGroup, clocks: Clocks) -> list[StoredMatch]:
+    """For each decision, what is stored of its marker. Of a large group, only the newest are compared."""
     decisions, markers = group.decisions[-MOST_MARKERS:], group.markers[-MOST_MARKERS:]
-    clocks = clocks.of(group.topic, group.partition)
+    compared = Comparison(clocks.of(group.topic, group.partition))
     is_whole = (decisions, markers) == (group.decisions, group.markers)
-    is_begun = is_whole and (group.topic, group.partition) in clocks.begun
-    kept = without_repeats(markers, decisions, clocks)
-    matches = match_markers(decisions, kept, clocks, is_begin_known=is_begun)
+    is_begun = is_whole and (group.has_pair or (group.topic, group.partition) in clocks.begun)
+
+    def may_be_deleted(decision: CoordinatorDecision) -> bool:
+        return not is_begun and (not markers or compared.hidden_cost(decision, markers[0], None) is not None)
+
+    found = Histories(
+        decisions=decisions,
+        markers=markers,
+        compared=compared,
+        may_be_deleted=may_be_deleted,
+        # Compaction keeps the newest record of an id, so what it hides is in front of all that is left.
+        hides=lambda decision: decision in decisions[:1] and not (is_whole and group.has_pair),
+    ).marked()
     numbers = {marker.offset: number for number, marker in enumerate(group.markers)}
-    found = [None if match.marker is None else numbers[match.marker.offset] for match in matches]
-    return [None] * (len(group.decisions) - len(decisions)) + found
+    unknown = [StoredMatch() for _ in range(len(group.decisions) - len(decisions))]
+    return [*unknown, *(_stored(each.markers, numbers) for each in found)]
+
+
+def _stored(markers: Sequence[WrittenMarker | None], numbers: Mapping[int, int]) -> StoredMatch:
+    offsets = tuple(each.offset for each in markers if each is not None)
+    if len(markers) > 1:
+        return StoredMatch(possible_offsets=offsets)
+    return StoredMatch(number=numbers[offsets[0]]) if offsets else StoredMatch()

@@ -12,8 +12,8 @@ from functools import cached_property
 from typing import Final
 
 from txnlib.core.cluster_metadata import Election, elections_of
-from txnlib.core.copies import CoverageRow, highest, is_above, is_current
-from txnlib.core.instants import clock_ms, latest_ms
+from txnlib.core.copies import CoverageRow, highest, is_above, is_current, lowest
+from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import MAX_SEQUENCE, UNKNOWN_CLOCKS_DIFFER_MS
 from txnlib.core.kafka.transaction_log import TopicPartition
 from txnlib.core.verdicts.carried import are_one, holes, with_earlier
@@ -33,12 +33,11 @@ from txnlib.core.verdicts.dossier import (
     OddStep,
     OpenSpan,
     Owner,
-    RepeatedMarker,
     SiblingMarkers,
     UnexplainedCommit,
 )
 from txnlib.core.verdicts.earlier_audits import is_same_transaction
-from txnlib.core.verdicts.match import Match, explains, is_of_its_kind, match_markers, without_repeats
+from txnlib.core.verdicts.match import Comparison, Histories, Marked, decided_ms, with_unexplained
 
 #: Owners of a producer id, the best claim first.
 _BY_CLAIM: Final = (Owner.CURRENT, Owner.NEXT, Owner.ROTATED, Owner.EXPIRED)
@@ -95,13 +94,15 @@ class Past:
 
     @cached_property
     def carried_by(self) -> EarlierAudit | None:
-        """The newest of them that read the log of its coordinator."""
-        topic_id = self.coordinator.judged.topic_id
+        """The newest of them that read the log of its coordinator; of an id that nobody knows any more, that which had
+        it."""
+        own = self.claim.coordinator_partition
 
         def has_read(audit: EarlierAudit) -> bool:
             read = audit.carried
-            if read is None or read.coordinator_partition != self.claim.coordinator_partition:
+            if read is None or own not in (None, read.coordinator_partition):
                 return False
+            topic_id = self.facts.coordinator(read.coordinator_partition).judged.topic_id
             return topic_id == read.topic_id or None in (topic_id, read.topic_id)
 
         return next(filter(has_read, reversed(self.earlier)), None)
@@ -116,11 +117,12 @@ class Past:
     @property
     def vanished(self) -> list[CoordinatorDecision]:
         """The decisions that an earlier audit read and this capture should have, because no hole hides them."""
-        read = () if self.carried is None else self.carried.decisions
-        known, end = self.dossier.decisions, self.coordinator.hole_end or 0
-        if len(known) >= MOST_MARKERS:
+        known = self.dossier.decisions
+        if self.carried is None or len(known) >= MOST_MARKERS:
             return []
-        return [each for each in read if each.last_record_offset >= end and not any(are_one(each, x) for x in known)]
+        end = self.facts.coordinator(self.carried.coordinator_partition).hole_end or 0
+        behind = [each for each in self.carried.decisions if each.last_record_offset >= end]
+        return [each for each in behind if not any(are_one(each, other) for other in known)]
 
     @property
     def carried(self) -> Carried | None:
@@ -142,7 +144,9 @@ class Past:
     def to_carry(self) -> Carried | None:
         """What later audits need of what was read of its coordinator's log."""
         of, claim, carried = self.coordinator, self.claim, self.carried
-        if claim.coordinator_partition is None or of.last_offset is None:
+        if claim.coordinator_partition is None:
+            return carried
+        if of.last_offset is None:
             return None
         until = of.last_offset, of.last_ms, of.newest_coordinator_epoch, of.known_until_ms
         if carried is not None and carried.until_offset > of.last_offset:
@@ -226,14 +230,33 @@ class Past:
     # ---- Decisions and markers
 
     @cached_property
-    def matches(self) -> tuple[Match, ...]:
-        """The decisions that list, or may list, the partition, each with its marker here. Oldest first."""
+    def marked(self) -> list[Marked]:
+        """The decisions that list, or may list, the partition, each with what is known of its marker. Oldest first."""
         here = [each for each in self.dossier.decisions if each.partitions is None or lists(each.partitions, self.span)]
-        ordered = sorted(here, key=lambda each: (each.coordinator_partition, each.last_record_offset))
-        # Whether the dossier has all markers of the producer that were ever written here.
-        is_begin_known = self.copy.begins_at_start and len(self.span.markers) < MOST_MARKERS
-        markers = without_repeats(self.span.markers, ordered, self.clocks)
-        return match_markers(ordered, markers, self.clocks, is_begin_known=is_begin_known)
+        histories = Histories(
+            decisions=sorted(here, key=lambda each: (each.coordinator_partition, each.last_record_offset)),
+            markers=self.span.markers,
+            compared=Comparison(self.clocks, is_strict=True),
+            may_be_deleted=self.may_be_deleted,
+            has_hole=self.copy.gap_offset is not None,
+            # The newest record of an id stays: what is hidden is in front of it.
+            hides=lambda after: after is not None and not self.has_all_decisions,
+        )
+        return histories.marked()
+
+    def may_be_deleted(self, decision: CoordinatorDecision) -> bool:
+        """Whether the marker of a decision may have been in a part of the log that retention or compaction removed.
+
+        It was not, if an older stamp is left before the first batch, or if every stamp that is left is older than the
+        decision.
+        """
+        copy, stamps = self.copy, self.span.stamps
+        begins = (copy.begins_at_start and not copy.first_offset) or any(each.before_ms is not None for each in stamps)
+        if begins and copy.gap_offset is None:
+            return False
+        oldest, ended = lowest(each.behind_ms for each in stamps), decided_ms(decision)
+        differ = self.clocks.today(decision)
+        return oldest is None or ended is None or ended + differ.offset_ms <= oldest + differ.differ_ms
 
     @cached_property
     def siblings(self) -> tuple[SiblingMarkers, ...]:
@@ -275,19 +298,10 @@ class Past:
         """Whether the copy has its beginning and no hole, so that it lacks only markers that a leader lost."""
         return self.copy.begins_at_start and self.copy.first_offset == 0 and self.copy.gap_offset is None
 
-    def is_sure(self, match: Match) -> bool:
-        """Whether the marker of a match can be of no other decision, shown or removed by compaction."""
-        if match.marker is None or match.is_certain:
-            return match.is_certain
-        # If the copy shows all markers, and one before has none, this may be that one's: then a clock is wrong.
-        earlier = self.matches[: self.matches.index(match)] if self.shows_all_markers else ()
-        lacks = any(each.marker is None and is_of_its_kind(each.decision, match.marker) for each in earlier)
-        return match.is_only and self.has_all_decisions and not lacks
-
     @cached_property
-    def own(self) -> Match | None:
-        """The newest decision whose marker is surely here."""
-        return next((match for match in reversed(self.matches) if self.is_sure(match)), None)
+    def own(self) -> Marked | None:
+        """The newest decision whose marker is surely here: clocks, or an epoch of its own, show it."""
+        return next((each for each in reversed(self.marked) if each.is_marked and each.is_alone), None)
 
     # ---- Times by brokers' clocks
 
@@ -385,35 +399,6 @@ def best_claim(claims: Sequence[Claim], span: OpenSpan) -> Claim:
         ),
         default=Claim(),
     )
-
-
-# ---- Markers on other partitions
-
-
-def with_unexplained(markers: SiblingMarkers, clocks: Clocks, producer_epoch: int) -> SiblingMarkers:
-    """The markers of a partition, with those that are like the one before and were not sent again for its decision.
-
-    `producer_epoch`: that of the open records.
-    """
-    again = [each.marker for each in markers.repeated if not _is_sent_again(each, clocks)]
-    commits = [each for each in again if each.type == "COMMIT"]
-    found = replace(
-        markers, newest_unexplained_ms=highest((markers.newest_unexplained_ms, *(latest_ms(each.ms) for each in again)))
-    )
-    newest = max(commits, key=lambda each: latest_ms(each.ms) or 0, default=None)
-    if newest is not None and not is_above(markers.newest_unexplained_commit_ms, latest_ms(newest.ms)):
-        found = replace(
-            found,
-            newest_unexplained_commit_ms=latest_ms(newest.ms),
-            newest_unexplained_commit_coordinator_epoch=newest.coordinator_epoch,
-        )
-    of_epoch = [latest_ms(each.ms) for each in commits if (each.epoch or 0) >= producer_epoch]
-    return replace(found, committed_ms=highest((markers.committed_ms, *of_epoch)))
-
-
-def _is_sent_again(repeated: RepeatedMarker, clocks: Clocks) -> bool:
-    own = repeated.decision
-    return own is not None and explains(Match(decision=own, marker=repeated.own), repeated.marker, clocks)
 
 
 # ---- The first batch

@@ -285,8 +285,8 @@ def is_decision_marker(case: Case) -> bool:
         return False
     if is_ahead(case.claim.record_coordinator_epoch, marker.coordinator_epoch):
         return False
-    if case.decision is not None and case.decision.is_marked is not None:
-        return case.decision.is_surely_marked
+    if case.decision is not None and (case.decision.is_marked is not None or clock_ms(marker.ms) is not None):
+        return case.decision.is_marked is True
     agrees = marker.type in (None, decision) and marker.epoch == case.claim.producer_epoch
     marked_ms, updated_ms = clock_ms(marker.ms), clock_ms(case.claim.last_update_ms)
     if marked_ms is not None and updated_ms is not None:

@@ -76,8 +76,8 @@ class Scene:
 
     def _cut(self) -> None:
         """Leaves out what is in front of the newest decision whose marker is surely here: it decides nothing behind."""
-        if (own := self.case.own) is not None and own.marker is not None:
-            newest, since = own.decision, own.marker.offset
+        if (own := self.case.own) is not None and (marked := own.markers[0]) is not None:
+            newest, since = own.of, marked.offset
             self.markers = [each for each in self.markers if each.offset >= since]
             self.decisions = [
                 each
@@ -421,8 +421,8 @@ def _losses_of(log: CoordinatorPartition) -> Iterator[Loss]:
         yield Loss(f"{why}, which its log lacks", log.lacked_since_ms)
     if _must_explain(log):
         yield Loss(f"no decision explains the COMMIT marker at {log.lost_commit}", log.lost_commit_since_ms)
-    if log.lost_committed is not None:
-        yield Loss(log.lost_committed)
+    for why in filter(None, (log.lost_committed, log.lost_led)):
+        yield Loss(why)
 
 
 def _must_explain(log: CoordinatorPartition) -> bool:

@@ -1,7 +1,7 @@
 """The marker of each coordinator decision on each partition: the match that is stored.
 
 Decisions and markers of a producer on a partition are put on one axis of time, the coordinator's. A decision and a
-marker that are alone with each other there are a pair. The core matches what is left between two pairs
+marker that are alone with each other there are a pair. The core says what the histories of the rest have in common
 (`core.verdicts.match`). Source: docs/rules/copies.md#order-of-decisions-and-markers.
 """
 
@@ -17,7 +17,7 @@ from txnlib.core.instants import NO_INSTANT_MS
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, TRANSACTION_STATE_TOPIC
 from txnlib.core.verdicts.clocks import ONE_CLOCK, UNKNOWN, Clocks
 from txnlib.core.verdicts.dossier import CoordinatorDecision, WrittenMarker
-from txnlib.core.verdicts.match import MarkerGroup
+from txnlib.core.verdicts.match import MarkerGroup, StoredMatch
 from txnlib.spark.core_rows import struct, struct_of
 from txnlib.spark.core_udfs import markers_by_core
 from txnlib.spark.frames import local_rows
@@ -34,6 +34,10 @@ MARKER: Final = {
 }
 
 
+#: What Spark stores of a decision by itself: its marker is the first of its group, or it has none.
+_BY_ITSELF: Final = struct(StoredMatch, {"number": "if(has_pair, 0, NULL)", "possible_offsets": "NULL"})
+
+
 def markers_of(producer_spans: DataFrame) -> DataFrame:
     """The markers of all partitions. Columns: producer_id, topic, partition, at_ms (NULL if no clock shows that time),
     marker."""
@@ -42,6 +46,11 @@ def markers_of(producer_spans: DataFrame) -> DataFrame:
         f"{clock_ms('marker_ms')} AS at_ms",
         f"{struct(WrittenMarker, MARKER)} AS marker",
     )
+
+
+def each_marker(of: str = "") -> str:
+    """A row for each marker that is a decision's, or may be, as SQL. `of`: where its fields are."""
+    return f"explode(coalesce({of}possible_offsets, array({of}marker_offset))) AS marker_offset"
 
 
 def decision_markers(instances: DataFrame, producer_spans: DataFrame, clocks: Clocks) -> DataFrame:
@@ -62,7 +71,7 @@ def decision_markers(instances: DataFrame, producer_spans: DataFrame, clocks: Cl
     reach_ms = UNKNOWN.differ_ms + max((abs(each.offset_ms) for each in clocks.measured.values()), default=0)
     groups = select(_groups(reach_ms), instances=instances, markers=markers_of(producer_spans), **frames)
     by_core = markers_by_core(clocks)(F.expr(f"if(is_odd, {struct(MarkerGroup)}, NULL)"))
-    found = groups.withColumn("found", F.coalesce(by_core, F.expr("array(if(has_pair, 0, NULL))")))
+    found = groups.withColumn("found", F.coalesce(by_core, F.expr(f"array({_BY_ITSELF})")))
     return select(_MARKED, found=found, instances=instances, **frames)
 
 
@@ -95,6 +104,7 @@ _DECISION: Final = {
 }
 _NO_MARKER: Final = f"CAST(NULL AS {struct_of(WrittenMarker).simpleString()})"
 _NO_DECISION: Final = f"CAST(NULL AS {struct_of(CoordinatorDecision).simpleString()})"
+_ALL: Final = f"PARTITION BY {_GROUP}"
 _IN_TIME: Final = f"PARTITION BY {_GROUP} ORDER BY from_ms, is_marker, place"
 _BACK: Final = f"PARTITION BY {_GROUP} ORDER BY from_ms DESC, is_marker DESC, place DESC {BEFORE}"
 #: Whether this row and the next one are a decision and a marker that can only be of each other: both agree, nothing
@@ -102,6 +112,7 @@ _BACK: Final = f"PARTITION BY {_GROUP} ORDER BY from_ms DESC, is_marker DESC, pl
 #: may repeat another one.
 _IS_PAIR: Final = """coalesce(
   is_new AND NOT next_is_new AND coalesce(is_new_then, TRUE) AND one_decision.outcome = one_marker.type
+    AND one_decision.completed_ms IS NOT NULL AND one_decision.partitions IS NOT NULL
     AND one_epoch = one_marker.epoch AND one_decision.stamped_epoch = one_marker.coordinator_epoch
     AND coalesce(one_decision.coordinator_epoch = one_decision.stamped_epoch, TRUE)
     AND one_marker.first_offset IS NOT NULL
@@ -111,9 +122,14 @@ _IS_PAIR: Final = """coalesce(
   FALSE)"""
 
 
+_IN_ORDER: Final = """sort_array(collect_list(
+  if(is_marker, NULL, struct(decision.coordinator_partition, place, decision, is_followed))))"""
+
+
 def _groups(reach_ms: int) -> str:
     """Decisions and markers from each pair to the next one, as SQL. Columns: those of MarkerGroup, has_pair, is_odd,
-    newest_ms.
+    followed: for each decision, whether a marker may be as old, as far as clocks may differ, or whether some marker is
+    later that Spark does not pair: then a clock may have moved.
 
     Markers that are older than all decisions of their producer fit none. What has no coordinator epoch may be of any
     clock, so it is near to all that its clock allows. If the list of partitions of a decision is
@@ -153,12 +169,13 @@ def _groups(reach_ms: int) -> str:
         FALSE AS is_marker, decision.last_record_offset AS place,
         if(decision.coordinator_epoch != decision.stamped_epoch, {_NEWEST}L, coalesce(decision.stamped_epoch, -1L))
           AS stamped_epoch, epoch, decision, {_NO_MARKER} AS marker,
-        CAST(NULL AS BIGINT) AS newest_ms
+        CAST(NULL AS BIGINT) AS oldest_ms, CAST(NULL AS BIGINT) AS newest_ms
       FROM listed
       UNION ALL
       SELECT {_GROUP}, at_ms - clock_offset_ms - clock_error_ms - {far("marker.coordinator_epoch")},
         at_ms - clock_offset_ms + clock_error_ms + {far("marker.coordinator_epoch")}, TRUE,
         marker.offset, coalesce(marker.coordinator_epoch, -1L), CAST(NULL AS INT), {_NO_DECISION}, marker,
+        coalesce(at_ms - clock_offset_ms - greatest(clocks_differ_ms, {CLOCKS_DIFFER_MS}), 0L),
         coalesce(at_ms - clock_offset_ms + greatest(clocks_differ_ms, {CLOCKS_DIFFER_MS}), {NO_INSTANT_MS}L)
       FROM {written}
     ), beside AS (
@@ -174,16 +191,18 @@ def _groups(reach_ms: int) -> str:
         max(if(is_marker, place, NULL)) OVER ({_IN_TIME} {BEFORE}) AS marker_before,
         min(if(is_marker, NULL, place)) OVER ({_BACK}) AS decision_after,
         min(if(is_marker, place, NULL)) OVER ({_BACK}) AS marker_after,
-        max(newest_ms) OVER (PARTITION BY {_GROUP}) AS newest_of_all_ms
+        max(newest_ms) OVER ({_IN_TIME} {BEFORE}) >= from_ms OR min(oldest_ms) OVER ({_BACK}) <= until_ms AS is_near
       FROM beside
     ), numbered AS (
-      SELECT *, count_if(is_pair) OVER ({_IN_TIME} {UNTIL_NOW}) AS number
+      SELECT *, count_if(is_pair) OVER ({_IN_TIME} {UNTIL_NOW}) AS number,
+        is_near OR (count_if(is_marker) OVER ({_ALL}) > count_if(is_pair) OVER ({_ALL})
+          AND max(newest_ms) OVER ({_ALL}) >= from_ms) AS is_followed
       FROM (SELECT *, {_IS_PAIR} AS is_pair FROM around)
     )
-    SELECT {_GROUP}, bool_or(is_pair) AS has_pair, max(newest_of_all_ms) AS newest_ms,
+    SELECT {_GROUP}, bool_or(is_pair) AS has_pair,
       least(count_if(is_marker), count_if(NOT is_marker)) > if(bool_or(is_pair), 1, 0) AS is_odd,
-      transform(sort_array(collect_list(if(is_marker, NULL, struct(decision.coordinator_partition, place, decision)))),
-        each -> each.decision) AS decisions,
+      transform({_IN_ORDER}, each -> each.decision) AS decisions,
+        transform({_IN_ORDER}, each -> each.is_followed) AS followed,
       transform(sort_array(collect_list(if(is_marker, struct(place, marker), NULL))), each -> each.marker) AS markers
     FROM numbered GROUP BY {_GROUP}, number
     HAVING count_if(NOT is_marker) > 0
@@ -193,17 +212,18 @@ def _groups(reach_ms: int) -> str:
 _FOUND: Final = {
     **{f"marker_{name}": f"marker.{name}" for name in MARKER},
     **{name: f"marker.{name}" for name in ("first_offset", "first_timestamp_ms", "is_broker_clock")},
-    "is_followed": f"coalesce(newest_ms >= coalesce(decision.said_ms, decision.prepared_ms, {NO_INSTANT_MS}), FALSE)",
+    "is_followed": "coalesce(marker IS NULL AND is_followed, FALSE)",
     "clocks_differ_ms": f"greatest(clocks_differ_ms, {CLOCKS_DIFFER_MS})",
 }
 _FIELDS: Final = cast(StructType, cast(ArrayType, MARKERS).elementType)
 _KEY: Final = "transactional_id, coordinator_partition, transaction_number"
 _MATCHED: Final = f"""(
-  SELECT topic, partition, newest_ms, decision, decision.coordinator_partition, get(markers, number) AS marker
-  FROM (SELECT *, inline(arrays_zip(decisions, found)) AS (decision, number) FROM {{found}})
-  WHERE number IS NOT NULL OR decision.partitions IS NOT NULL
+  SELECT topic, partition, decision, decision.coordinator_partition, is_followed, match.possible_offsets,
+    get(markers, CAST(match.number AS INT)) AS marker
+  FROM (SELECT *, inline(arrays_zip(decisions, found, followed)) AS (decision, match, is_followed) FROM {{found}})
+  WHERE coalesce(match.number, get(match.possible_offsets, 0)) IS NOT NULL OR decision.partitions IS NOT NULL
   UNION ALL
-  SELECT topic, partition, NULL, decision, coordinator_partition, {_NO_MARKER}
+  SELECT topic, partition, decision, coordinator_partition, FALSE, NULL, {_NO_MARKER}
   FROM (
     SELECT coordinator_partition, {struct(CoordinatorDecision, _DECISION)} AS decision, inline(partitions)
     FROM {{instances}} WHERE outcome = 'OPEN'

@@ -20,7 +20,7 @@ from txnlib.core.findings.marker_findings import (
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.core.verdicts.clocks import UNKNOWN
 from txnlib.readers.typed_rows import hints_of
-from txnlib.spark.coordinators.transaction_markers import markers_of
+from txnlib.spark.coordinators.transaction_markers import each_marker, markers_of
 from txnlib.spark.core_rows import struct, struct_of
 from txnlib.spark.coverage import BEGINS_LATE, SHOWS_MARKERS
 from txnlib.spark.frames import gathered_if_any, kept_if_any
@@ -82,7 +82,8 @@ _BESIDE: Final = {
 _NONE_OF: Final = {of: f"CAST(NULL AS {struct_of(of).simpleString()})" for of in (Decision, OddMarker)}
 #: The decisions of each producer on each partition.
 _LISTED: Final = f"""listed AS (
-  SELECT {_PRODUCER}, at_ms, marker_offset, struct(transactional_id, coordinator_partition) AS owner, start_ms,
+  SELECT {_PRODUCER}, at_ms, marker_offset, possible_offsets, start_ms,
+    struct(transactional_id, coordinator_partition) AS owner,
     {struct(Decision, _DECISION)} AS decision
   FROM (
     SELECT *, coalesce(unix_millis(decided), unix_millis(prepared)) AS at_ms, unix_millis(start) AS start_ms,
@@ -138,7 +139,9 @@ FROM (
     WHERE listed_owner IS NOT NULL OR (owner IS NOT NULL AND marker.type = 'COMMIT')
   )
 )
-LEFT ANTI JOIN listed USING ({_PRODUCER}, marker_offset)
+LEFT ANTI JOIN (
+  SELECT {_PRODUCER}, {each_marker()} FROM listed
+) USING ({_PRODUCER}, marker_offset)
 LEFT JOIN history USING (coordinator_partition)
 LEFT JOIN clocks USING (coordinator_partition, topic, partition, leader_epoch)
 WHERE at_ms - {_OFFSET_MS} + {_DIFFER_MS} >= least(began_ms, {_SINCE_MS})

@@ -30,7 +30,7 @@ from txnlib.core.verdicts.dossier import (
     SiblingMarkers,
     WrittenMarker,
 )
-from txnlib.spark.coordinators.transaction_markers import MARKER
+from txnlib.spark.coordinators.transaction_markers import MARKER, each_marker
 from txnlib.spark.coordinators.transactional_ids import last_records
 from txnlib.spark.core_rows import struct, struct_of
 from txnlib.spark.frames import kept, no_rows
@@ -217,13 +217,16 @@ closed AS (
 ),
 
 -- What the markers of each producer on each other partition show. A marker is explained if a coordinator's transaction
--- has it.
+-- has it, or may have it.
 explained AS (
-  SELECT producer_id, marker.topic AS topic, marker.partition AS partition, marker.marker_offset,
+  SELECT producer_id, topic, partition, marker_offset,
     min_by({struct(CoordinatorDecision, _DECISION | {"partitions": "NULL"})}, last_record_offset) AS decision
-  FROM (SELECT *, explode(markers) AS marker FROM {{transactions}} LEFT SEMI JOIN {{opened}} USING (producer_id))
-  WHERE marker.marker_offset IS NOT NULL
-  GROUP BY producer_id, marker.topic, marker.partition, marker.marker_offset
+  FROM (
+    SELECT *, marker.topic AS topic, marker.partition AS partition, {each_marker("marker.")}
+    FROM (SELECT *, explode(markers) AS marker FROM {{transactions}} LEFT SEMI JOIN {{opened}} USING (producer_id))
+  )
+  WHERE marker_offset IS NOT NULL
+  GROUP BY producer_id, topic, partition, marker_offset
 ),
 marked AS (
   SELECT producer_id, topic AS of_topic, partition AS of_partition, marker, is_unexplained,
@@ -331,8 +334,12 @@ decisions AS (
 ),
 
 epochs AS (
-  SELECT producer_id, max(greatest(producer_epoch, state.producer_epoch, marker_epoch)) AS newest_epoch
-  FROM {{producer_spans}} LEFT SEMI JOIN places USING (producer_id)
+  SELECT producer_id, max(epoch) AS newest_epoch
+  FROM (
+    SELECT producer_id, greatest(producer_epoch, state.producer_epoch, marker_epoch) AS epoch FROM {{producer_spans}}
+    UNION ALL SELECT producer_id, producer_epoch FROM {{snapshots}}
+  )
+  LEFT SEMI JOIN places USING (producer_id)
   GROUP BY producer_id
 ),
 
@@ -368,7 +375,8 @@ named AS (
 -- The oldest marker on each partition that a coordinator's transaction has.
 decided_here AS (
   SELECT topic, partition, min(marker_offset) AS oldest_decided_offset
-  FROM (SELECT inline(markers) FROM {{transactions}}) LEFT SEMI JOIN {{opened}} USING (topic, partition)
+  FROM (SELECT topic, partition, {each_marker()} FROM (SELECT inline(markers) FROM {{transactions}}))
+  LEFT SEMI JOIN {{opened}} USING (topic, partition)
   WHERE marker_offset IS NOT NULL GROUP BY topic, partition
 ),
 

@@ -34,6 +34,7 @@ from txnlib.core.verdicts.judged import judge_dossier
 from txnlib.core.verdicts.reason import Verdict
 from txnlib.readers.typed_rows import arrow_rows, typed
 from txnlib.spark.coordinators.clock_bounds import clock_bounds
+from txnlib.spark.coordinators.transaction_markers import each_marker
 from txnlib.spark.core_rows import rows_of, struct_of
 from txnlib.spark.frames import arrow_of, knowing
 from txnlib.spark.instants import clock_ms, latest_ms
@@ -112,6 +113,7 @@ def open_transactions(
                 _COORDINATOR_LOGS,
                 states=coordinator_states,
                 spans=producer_spans,
+                snapshots=producer_snapshots,
                 owners=producer_id_owners,
                 transactions=transactions,
                 findings=findings,
@@ -167,6 +169,7 @@ WITH logs AS (
   FROM (
     SELECT producer_id, max(marker_coordinator_epoch) AS newest_epoch
     FROM {{spans}} WHERE marker_offset IS NOT NULL GROUP BY producer_id
+    UNION ALL SELECT producer_id, max(coordinator_epoch) FROM {{snapshots}} GROUP BY producer_id
   )
   JOIN owned USING (producer_id) GROUP BY coordinator_partition
 ), leapt AS (
@@ -175,10 +178,23 @@ WITH logs AS (
   WHERE first_offset IS NOT NULL AND marker_coordinator_epoch > epoch_before
     AND marker_coordinator_epoch < epoch_behind
 ), lacked AS (
-  SELECT coordinator_partition, max(marker_coordinator_epoch) AS lacked_epoch,
-    min(ms_before) AS lacked_since_ms
-  FROM leapt LEFT ANTI JOIN (SELECT producer_id, inline(markers) FROM {{transactions}})
-    USING (producer_id, topic, partition, marker_offset)
+  SELECT coordinator_partition, max(lacked_epoch) AS lacked_epoch, min(ms_before) AS lacked_since_ms
+  FROM (
+    SELECT coordinator_partition, marker_coordinator_epoch AS lacked_epoch, ms_before
+    FROM leapt LEFT ANTI JOIN (
+      SELECT producer_id, topic, partition, {each_marker()}
+      FROM (SELECT producer_id, inline(markers) FROM {{transactions}})
+    ) USING (producer_id, topic, partition, marker_offset)
+    UNION ALL
+    -- A snapshot has the epoch of a marker whose log was not captured.
+    SELECT coordinator_partition, snapshots.coordinator_epoch, ms_before
+    FROM {{snapshots}} AS snapshots LEFT ANTI JOIN {{spans}} AS spans
+      ON spans.producer_id = snapshots.producer_id AND spans.topic = snapshots.topic
+        AND spans.partition = snapshots.partition AND marker_coordinator_epoch = snapshots.coordinator_epoch
+    JOIN (SELECT * FROM leaps JOIN owned USING (coordinator_partition)) AS leaps
+      ON leaps.producer_id = snapshots.producer_id
+    WHERE snapshots.coordinator_epoch > epoch_before AND snapshots.coordinator_epoch < epoch_behind
+  )
   GROUP BY coordinator_partition
 ), committed AS (
   SELECT coordinator_partition, producer_id, topic, partition, marker_offset, marker_epoch,

@@ -8,6 +8,7 @@ from pyspark.sql import functions as F
 
 from txnlib.core.kafka.constants import GROUP_METADATA_TOPIC
 from txnlib.spark.batch_runs import FIRST_TIMESTAMP_MS, is_divided_at, single_batches
+from txnlib.spark.coordinators.transaction_markers import each_marker
 from txnlib.spark.instants import clock_ms
 from txnlib.spark.joins import broadcast, select
 from txnlib.spark.schemas import COPY, PRODUCER, TOPIC_PARTITION
@@ -109,11 +110,12 @@ def first_markers(opened: DataFrame, producer_spans: DataFrame) -> DataFrame:
 
 
 def decided_markers(markers: DataFrame, transactions: DataFrame) -> DataFrame:
-    """Those of some markers that a decision explains. Columns: PRODUCER, marker_offset."""
-    text = """
+    """Those of some markers that a decision explains, or may. Columns: PRODUCER, marker_offset."""
+    text = f"""
     SELECT /*+ BROADCAST(asked) */ topic, partition, producer_id, marker_offset
-    FROM (SELECT producer_id, inline(markers) FROM {transactions})
-    LEFT SEMI JOIN {markers} AS asked USING (topic, partition, producer_id, marker_offset)
+    FROM (SELECT topic, partition, producer_id, {each_marker()}
+      FROM (SELECT producer_id, inline(markers) FROM {{transactions}}))
+    LEFT SEMI JOIN {{markers}} AS asked USING (topic, partition, producer_id, marker_offset)
     """
     return select(text, markers=markers, transactions=transactions)
 

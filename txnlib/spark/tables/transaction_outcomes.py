@@ -102,6 +102,7 @@ SELECT {_KEY}, producer_id, producer_epoch, is_two_phase_commit, outcome AS deci
   unix_millis(start) AS start_ms, unix_millis(decided) AS decided_ms, unix_millis(completed) AS completed_ms,
   topic, partition, if(partitions IS NULL, 'MARKER', 'COORDINATOR') AS known_from, marker_offset, is_followed
 FROM (SELECT *, inline(markers) FROM {{transactions}})
+WHERE partitions IS NOT NULL OR marker_offset IS NOT NULL
 """
 
 #: What transactions wrote: with the marker that ended it, or with none yet.
