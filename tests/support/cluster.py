@@ -24,6 +24,8 @@ COORDINATORS = 50
 TXN = "__transaction_state"
 #: How Kafka ends the name of a folder that takes the place of the partition's, once it has caught up.
 FUTURE = ".3b1c7c6b5d3a4b0aa0b1deadbeef0123-future"
+#: The same of a folder that its broker finds, and that the cluster has assigned to others.
+STRAY = ".3b1c7c6b5d3a4b0aa0b1deadbeef0123-stray"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,6 +121,8 @@ class Copy:
     has_log: bool = True
     #: Of the partition's folder: a copy that is moved to another disk is not the current one yet.
     is_future: bool = False
+    #: Of the partition's folder: the cluster moved the replica to another broker while this one was away.
+    is_stray: bool = False
 
 
 @dataclass
@@ -271,14 +275,15 @@ class Cluster:
                     held = [e for e in held if e.at > copy.is_compacted_until or newest[e.key] == e.offset]
                 written = sorted([*held, *copy.own], key=lambda e: e.offset)
                 name = f"{place[0]}-{place[1]}"
-                name += FUTURE if copy.is_future else ""
+                name += FUTURE if copy.is_future else STRAY if copy.is_stray else ""
                 inside = folder / str(copy.broker) / copy.folder / name
                 inside.mkdir(parents=True)
                 self._write_log(inside, copy, written)
                 self._write_beside(inside, copy, place)
                 whole = max((e.offset + 1 for e in entries if e.at <= copy.until), default=0)
                 mark = whole if copy.high_watermark is None else copy.high_watermark
-                if not copy.folder and not copy.is_future and copy.is_checkpointed:
+                is_current = not copy.is_future and not copy.is_stray
+                if not copy.folder and is_current and copy.is_checkpointed:
                     marks[copy.broker].append(f"{place[0]} {place[1]} {mark}")
                 if copy.taken is not None:
                     instants["/".join(filter(None, [str(copy.broker), copy.folder, name]))] = NOON + copy.taken

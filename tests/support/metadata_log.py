@@ -23,8 +23,12 @@ TOPIC, PARTITION, PARTITION_CHANGE, REMOVE_TOPIC, FEATURE_LEVEL, PRODUCER_IDS = 
     (15, 0),
 )
 REGISTER_BROKER, REGISTRATION_CHANGE = (0, 0), (17, 1)
+#: Those before metadata.version 3.3, and a change that names eligible leader replicas.
+FENCE_BROKER, UNFENCE_BROKER, ELIGIBLE_CHANGE = (7, 0), (8, 0), (5, 2)
 #: By their tags.
 REGISTRATION_FLAGS = ("fenced", "in_controlled_shutdown")
+#: A change that names log directories, which later versions have.
+DIRECTORIES_CHANGE = (17, 2)
 NO_TAGS = b"\0"
 
 
@@ -76,11 +80,22 @@ class MetadataLog:
         content = struct.pack(">iq", broker, self._epoch(broker))
         self._add(at, REGISTRATION_CHANGE, content + _tags(dict(enumerate(written))))
 
+    def loses_directory(self, broker: int, at: int) -> None:
+        """A disk fails; one is left."""
+        content = struct.pack(">iq", broker, self._epoch(broker))
+        left = uvarint(2) + f"disk of {broker}"[:16].ljust(16, "_").encode()
+        self._add(at, DIRECTORIES_CHANGE, content + _tags({2: left}))
+
     def stop(self, broker: int, at: int, *, is_controlled: bool) -> None:
         """The broker ends: it said so before, or its heartbeats end. Then it is fenced."""
         if is_controlled:
             self._change_registration(broker, at - 1, in_controlled_shutdown=1)
         self._change_registration(broker, at, fenced=1)
+
+    def fence(self, broker: int, at: int, *, is_over: bool = False) -> None:
+        """Its heartbeats end, or come again, as controllers wrote before metadata.version 3.3."""
+        content = struct.pack(">iq", broker, self._epoch(broker))
+        self._add(at, UNFENCE_BROKER if is_over else FENCE_BROKER, content + NO_TAGS)
 
     def start(self, broker: int, at: int) -> None:
         """The broker registers again, and is unfenced."""
@@ -117,14 +132,21 @@ class MetadataLog:
         leader: int | None = None,
         replicas: tuple[int, ...] | None = None,
         adding: tuple[int, ...] | None = None,
-        is_recovering: bool = False,
+        is_recovering: bool | None = None,
+        eligible: tuple[int, ...] | None = None,
+        last_known: tuple[int, ...] | None = None,
     ) -> None:
-        """What changes of a partition. `is_recovering`: an unclean election says so since metadata.version 3.2."""
-        listed = {0: isr, 2: replicas, 4: adding}
+        """What changes of a partition. `is_recovering`: an unclean election says so since metadata.version 3.2.
+        `eligible`, `last_known`: replicas that may be elected where none is in sync, since 4.0."""
+        listed = {0: isr, 2: replicas, 4: adding, 6: eligible, 7: last_known}
         tags = {tag: None if numbers is None else _ids(numbers) for tag, numbers in listed.items()}
-        tags |= {1: None if leader is None else struct.pack(">i", leader), 5: b"\1" if is_recovering else None}
+        tags |= {
+            1: None if leader is None else struct.pack(">i", leader),
+            5: None if is_recovering is None else struct.pack("?", is_recovering),
+        }
         in_order = dict(sorted(tags.items()))
-        self._add(at, PARTITION_CHANGE, struct.pack(">i", partition) + self._raw[name] + _tags(in_order))
+        kind = PARTITION_CHANGE if eligible is None and last_known is None else ELIGIBLE_CHANGE
+        self._add(at, kind, struct.pack(">i", partition) + self._raw[name] + _tags(in_order))
 
     def remove(self, name: str, at: int) -> None:
         self._add(at, REMOVE_TOPIC, self._raw.pop(name) + NO_TAGS)
