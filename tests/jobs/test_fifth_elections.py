@@ -31,7 +31,7 @@ from tests.support.schedules import Expected, Schedule, Schedules, Story, Told
 
 ELECTED, BEFORE_3_3 = Schedules(), Schedules()
 #: The answers of today that are not those expected.
-OPEN: Open = {"disk_of_a_coordinator_that_was_alone_in_sync": ("HANGING", True)}
+OPEN: Open = {}
 Brokers = tuple[int, int]
 
 

@@ -388,7 +388,8 @@ class Election:
     leader: int | None = None
     leader_epoch: int | None = None
     is_unclean: bool = False
-    #: Whether its leader had crashed while it was the only one in sync: what it had not yet written to disk is lost.
+    #: Whether its leader had crashed, or lost its disk, while it was the only one in sync: what it had not yet written
+    #: to disk is lost.
     is_after_crash: bool = False
     until_ms: int | None = None
     topic_id: str | None = None

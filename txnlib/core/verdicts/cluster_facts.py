@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from operator import attrgetter
 from typing import Any, Final
 
@@ -237,7 +237,7 @@ def _partitions(
 ) -> dict[tuple[str, int], PartitionFacts]:
     living = [copy for copy in coverage if not copy.is_deleted]
     copies = grouped(living, lambda each: (each.topic, each.partition))
-    elections = _elections(partition_assignments, _crashes(broker_sessions))
+    elections = _elections(partition_assignments, _crashes(broker_sessions), _up(broker_sessions))
     states = grouped(partition_assignments, lambda each: (each.topic, each.partition))
     needed = minimums(cluster_settings)
     names: dict[tuple[str | None, int | None], set[str]] = defaultdict(set)
@@ -255,11 +255,13 @@ def _partitions(
 
 
 def _elections(
-    partition_assignments: Sequence[PartitionAssignment], crashes: Mapping[int, Sequence[int]]
+    partition_assignments: Sequence[PartitionAssignment],
+    crashes: Mapping[int, Sequence[int]],
+    up: Mapping[int, Sequence[BrokerSession]],
 ) -> dict[tuple[str, int], list[Election]]:
     """The states of each partition with another leader or leader epoch than before. All times are the controller's.
 
-    `crashes`: as `_crashes`.
+    `crashes`, `up`: as the functions of these names.
     """
     found: dict[tuple[str, int], list[Election]] = defaultdict(list)
     of_topics = grouped(partition_assignments, lambda each: (each.topic_id, each.topic, each.partition))
@@ -278,7 +280,8 @@ def _elections(
                 leader_epoch=state.leader_epoch,
                 topic_id=state.topic_id,
                 is_unclean=bool(state.is_unclean),
-                is_after_crash=_is_after_crash(states[:number], state, crashes),
+                is_after_crash=_is_after_crash(states[:number], state, crashes)
+                or _is_after_disk(states[:number], state, up),
                 until_ms=after.since_ms if after and after.since_ms is not None else state.until_ms,
                 is_first=number == 0,
             )
@@ -290,14 +293,37 @@ def _is_after_crash(
     before: Sequence[PartitionAssignment], state: PartitionAssignment, crashes: Mapping[int, Sequence[int]]
 ) -> bool:
     """Whether the leader of a state crashed since it was the only replica in sync."""
-    leader, since = state.leader, None
-    for each in reversed(before):
-        if each.isr != (leader,) or each.eligible_leader_replicas:
-            break
-        since = -1 if each.since_offset is None else each.since_offset
-    if since is None or leader is None or state.since_offset is None:
+    leader, alone = state.leader, _alone(before, state.leader)
+    if not alone or leader is None or state.since_offset is None:
         return False
+    since = -1 if alone[0].since_offset is None else alone[0].since_offset
     return any(since <= offset <= state.since_offset for offset in crashes.get(leader, ()))
+
+
+def _is_after_disk(
+    before: Sequence[PartitionAssignment], state: PartitionAssignment, up: Mapping[int, Sequence[BrokerSession]]
+) -> bool:
+    """Whether a disk of the leader of a state failed since it was the only replica in sync: it stopped leading while
+    its broker went on. With a new disk, it leads an empty log. Kafka:
+    `ReplicationControlManager.handleDirectoriesOffline`."""
+    leader = state.leader
+    return any(
+        was.leader == leader and each.leader is None and any(_is_during(each, of) for of in up.get(leader or 0, ()))
+        for was, each in pairwise(_alone(before, leader))
+    )
+
+
+def _alone(states: Sequence[PartitionAssignment], broker: int | None) -> list[PartitionAssignment]:
+    """The last of the states, as long as a broker was the only replica in sync."""
+    found = takewhile(lambda each: each.isr == (broker,) and not each.eligible_leader_replicas, reversed(states))
+    return list(found)[::-1]
+
+
+def _is_during(state: PartitionAssignment, of: BrokerSession) -> bool:
+    """Whether a state began during another. The records of one event have one instant, and no certain order."""
+    if state.since_ms is None or of.since_ms is None:
+        return False
+    return of.since_ms < state.since_ms and (of.until_ms is None or state.since_ms < of.until_ms)
 
 
 def _crashes(broker_sessions: Sequence[BrokerSession]) -> dict[int, list[int]]:
@@ -308,6 +334,15 @@ def _crashes(broker_sessions: Sequence[BrokerSession]) -> dict[int, list[int]]:
         is_new = (session.broker_epoch, session.incarnation_id) != (before.broker_epoch, before.incarnation_id)
         if (is_fenced or is_new) and not before.is_in_controlled_shutdown and session.since_offset is not None:
             found[broker].append(session.since_offset)
+    return found
+
+
+def _up(broker_sessions: Sequence[BrokerSession]) -> dict[int, list[BrokerSession]]:
+    """Broker -> its sessions in which it was neither fenced nor in controlled shutdown."""
+    found: dict[int, list[BrokerSession]] = defaultdict(list)
+    for each in broker_sessions:
+        if each.broker_id is not None and each.is_fenced is False and not each.is_in_controlled_shutdown:
+            found[each.broker_id].append(each)
     return found
 
 

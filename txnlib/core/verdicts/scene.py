@@ -265,7 +265,8 @@ class Scene:
             if each.leader_epoch is None or not first < each.leader_epoch <= newest:
                 continue
             if each.is_after_crash:
-                return f"leader epoch {each.leader_epoch} began with a leader that had crashed as the only one in sync"
+                lost = "had crashed, or lost its disk, as the only one in sync"
+                return f"leader epoch {each.leader_epoch} began with a leader that {lost}"
             if each.is_unclean or (each.leader is None and not waits):
                 return f"leader epoch {each.leader_epoch} began with an unclean election, or without a leader"
         # A snapshot does not show whether an election before it was clean.

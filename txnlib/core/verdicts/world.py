@@ -157,7 +157,11 @@ class Worlds(Scene):
         for each in case.unclean_elections:
             until = Times(times) if each.at_ms is None else self._until(times, decided(name), each.at_ms)
             if until is not None:
-                what = "election of a leader that had crashed" if each.is_after_crash else "unclean election"
+                what = (
+                    "election of a leader that had crashed, or lost its disk,"
+                    if each.is_after_crash
+                    else "unclean election"
+                )
                 yield Hidden(f"an {what} of a partition of {TRANSACTION_STATE_TOPIC} may have lost it", False, until)
 
     def _until(self, times: Times, what: str, ms: int) -> Times | None:
