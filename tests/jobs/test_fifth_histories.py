@@ -24,11 +24,7 @@ from txnlib.core.kafka.producer_state import ProducerState
 
 ALL = Schedules()
 #: The answers of today that are not those expected.
-OPEN: Open = {
-    "snapshot_elsewhere_with_a_coordinator_epoch_that_the_log_lacks": ("HANGING", True),
-    "snapshot_elsewhere_with_a_producer_epoch_that_no_record_has": ("HANGING", True),
-    "coordinators_epoch_of_a_follower_that_its_log_lacks": ("HANGING", True),
-}
+OPEN: Open = {}
 
 
 def other(s: Story, which: str = "other") -> str:

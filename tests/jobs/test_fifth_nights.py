@@ -16,7 +16,7 @@ from tests.support.schedules import Expected, Schedule, Schedules, Story, Told
 
 NIGHTS = Schedules()
 #: The answers of today that are not those expected, by the night and the schedule.
-OPEN: Open = {"3: commit-without-its-marker-whose-id-expired": ("HANGING", True)}
+OPEN: Open = {}
 FIRST, SECOND_NIGHT, THIRD = CAPTURED
 TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 

@@ -118,7 +118,7 @@ HEX = "0123456789abcdef0123456789abcdef"
 
 
 @pytest.mark.parametrize("ending", ["future", "delete", "stray"])
-def test_only_of_moved_folders_the_future_one_is_a_copy_with_a_source_of_its_own(tmp_path, ending):
+def test_a_moved_folder_that_is_not_being_deleted_is_a_copy_with_a_source_of_its_own(tmp_path, ending):
     segment = to_bytes(T(1, 0, 0, 4, at=0))
     for folder in ("orders-0", f"orders-0.{HEX}-{ending}"):
         inside = tmp_path / "1" / folder
@@ -130,7 +130,7 @@ def test_only_of_moved_folders_the_future_one_is_a_copy_with_a_source_of_its_own
     found = list_capture([str(tmp_path)]).files
     sources = [(file.source, file.kind.value) for file in found if (file.topic, file.partition) == ("orders", 0)]
     kinds = ["checkpoint", "checkpoint", "producer_snapshot", "segment"]
-    of_both = ["raw:1", "raw:1/-future"] if ending == "future" else ["raw:1"]
+    of_both = ["raw:1"] if ending == "delete" else ["raw:1", f"raw:1/-{ending}"]
     assert sorted(sources) == [(source, kind) for source in of_both for kind in kinds]
 
 

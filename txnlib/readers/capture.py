@@ -16,7 +16,7 @@ from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import Final
 
-from txnlib.core.coverage.captured_files import IN_THE_MAKING, is_broker_id, names_of
+from txnlib.core.coverage.captured_files import is_broker_id, names_of
 from txnlib.core.kafka.broker_files import number
 from txnlib.core.kafka.constants import (
     CLUSTER_METADATA_TOPIC,
@@ -43,6 +43,7 @@ from txnlib.readers.partition_folders import (
     LONGEST_NAME,
     PARTITION_FOLDER,
     current_name,
+    end_of_source,
     is_partition_folder,
     partition_of_text,
     topic_partition_of,
@@ -421,9 +422,9 @@ def _refused(entry: FolderEntry, base: PurePosixPath, problem: str) -> CaptureFi
 
 
 def _source_of_copy(folder: PurePosixPath, base: PurePosixPath) -> str:
-    """The source of a copy in a partition's folder, by its log directory; a second copy in the making has its own."""
-    is_current = current_name(folder.name) == folder.name
-    return _source("raw", folder.parent, base) + ("" if is_current else IN_THE_MAKING)
+    """The source of a copy in a partition's folder, by its log directory; one that its broker does not use has its
+    own."""
+    return _source("raw", folder.parent, base) + end_of_source(folder.name)
 
 
 @lru_cache

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
-from txnlib.core.coverage.captured_files import IN_THE_MAKING, broker_of, is_broker_id
+from txnlib.core.coverage.captured_files import OUT_OF_USE, broker_of, is_broker_id
 from txnlib.core.display import printable
 from txnlib.core.kafka.broker_files import read_meta_properties
 from txnlib.errors import UsageError
@@ -76,7 +76,10 @@ class Identities:
     def source_of(self, source: str) -> str:
         """The source of a copy, with the number of its broker in front if its folder has another, or a name."""
         how, _, folder = source.partition(":")
-        owner = self._owners.get(folder.removesuffix(IN_THE_MAKING).removesuffix("/first"))
+        used = folder
+        for end in OUT_OF_USE:
+            used = used.removesuffix(end)
+        owner = self._owners.get(used.removesuffix("/first"))
         return source if owner is None else f"{how}:{owner}/{folder}"
 
 

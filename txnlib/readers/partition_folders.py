@@ -11,7 +11,8 @@ from txnlib.core.kafka.constants import MAX_INT32
 from txnlib.core.text.dump_lines import is_ticket
 
 PARTITION_FOLDER: Final = re.compile(r"(?P<topic>[a-zA-Z0-9._-]{1,249})-(?P<partition>[0-9]+)")
-#: Kafka is deleting `-delete` and `-stray` folders; a `-future` folder is a second copy in the making.
+#: Kafka is deleting `-delete` folders; a `-future` folder is a second copy in the making; a `-stray` one was left over
+#: after a reassignment.
 _MOVED_FOLDER: Final = re.compile(r"(?P<folder>.*)\.[0-9a-f]{32}-(?P<why>delete|stray|future)")
 #: The folder of a text of Strimzi's log dump tool, below one that has the name of the topic.
 _STRIMZI_FOLDER: Final = re.compile(r"kafka-[0-9]+-(?:disk-[0-9]+-)?(.+)")
@@ -20,12 +21,17 @@ LONGEST_NAME: Final = 255
 
 
 def current_name(folder: str) -> str | None:
-    """The name that the folder of a second copy in the making will have, or that any other folder has; None for one
-    that Kafka is deleting."""
+    """The name that a folder has, or will have, or had before it was left over; None for one that Kafka is deleting."""
     moved = _MOVED_FOLDER.fullmatch(folder)
     if moved is None:
         return folder
-    return moved["folder"] if moved["why"] == "future" else None
+    return None if moved["why"] == "delete" else moved["folder"]
+
+
+def end_of_source(folder: str) -> str:
+    """What the source of a copy in a folder ends with (`OUT_OF_USE`); empty if its broker uses it."""
+    moved = _MOVED_FOLDER.fullmatch(folder)
+    return "" if moved is None else f"/-{moved['why']}"
 
 
 def topic_partition_of(folder: str) -> tuple[str | None, int | None]:

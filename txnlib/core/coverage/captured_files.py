@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -18,10 +18,13 @@ from txnlib.core.instants import clock_ms
 Place = tuple[str, int]
 CopyKey = tuple[str, int, str]
 
-#: The end of the source of a second copy in the making: `raw:1/-future`.
-IN_THE_MAKING: Final = "/-future"
+#: The end of the source of a copy that its broker does not use -> what it is: `raw:1/-future`.
+OUT_OF_USE: Final[Mapping[str, str]] = {
+    "/-future": "a second copy in the making, on another disk",
+    "/-stray": "left over after a reassignment",
+}
 _NUMBER: Final = re.compile("[0-9]+")
-_NO_NAMES: Final = (".", "..", "", IN_THE_MAKING.removeprefix("/"))
+_NO_NAMES: Final = (".", "..", "", *(end.removeprefix("/") for end in OUT_OF_USE))
 
 
 def names_of(source: str) -> list[str]:
@@ -44,12 +47,12 @@ def is_broker_id(name: str | None) -> bool:
     return name is not None and _NUMBER.fullmatch(name) is not None
 
 
-def is_in_the_making(source: str) -> bool:
-    """Whether a copy will take the place of the one on another disk of its broker. Until then, it is behind that.
+def out_of_use(source: str) -> str | None:
+    """Why a broker does not use a copy, in words; None if it does. One in the making is behind that on another disk.
 
-    Kafka: `ReplicaAlterLogDirsThread`.
+    Kafka: `ReplicaAlterLogDirsThread`, `LogManager.handleStrayReplicas`.
     """
-    return source.endswith(IN_THE_MAKING)
+    return next((why for end, why in OUT_OF_USE.items() if source.endswith(end)), None)
 
 
 def place_in(source: str) -> str:

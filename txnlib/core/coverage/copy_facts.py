@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from txnlib.core.copies import ENDS_SHORT, UNOPENED, End, highest, is_above, lowest
-from txnlib.core.coverage.captured_files import Checkpoints, Extent, broker_of, is_in_the_making
+from txnlib.core.coverage.captured_files import Checkpoints, Extent, broker_of, out_of_use
 from txnlib.core.coverage.leader_epochs import EpochsOfCopy
 from txnlib.core.coverage.leaders import NotedPartition
 from txnlib.core.display import counted
@@ -45,7 +45,7 @@ class CopyFacts:
         if self.lacks_segment:
             extent = replace(extent, damaged_offset=highest((extent.damaged_offset, extent.named_gap)))
         self.extent, self.checkpoints, self.epochs = extent, checkpoints, epochs
-        self.is_in_the_making = is_in_the_making(source)
+        self.out_of_use = out_of_use(source)
         self.captured_at_ms = captured_at_ms
         #: Highest high watermark in any checkpoint, or answered by the leader, not later than this copy was taken.
         self.noted_high_watermark = noted_high_watermark
@@ -112,8 +112,8 @@ class CopyFacts:
 
 def begin_by_choice(copy: CopyFacts) -> str | None:
     """Why the copy begins above its log start, or has not all of it, in words; None if that is by no choice."""
-    if copy.is_in_the_making:
-        return "a second copy in the making, on another disk"
+    if copy.out_of_use is not None:
+        return copy.out_of_use
     if not copy.is_scoped:
         return None
     since = copy.extent.read_from_offset
@@ -138,7 +138,7 @@ def problems_of(copy: CopyFacts) -> Iterator[str]:
             copy.tail == "UNMEASURED"
         ),
         "empty, or cut after the first lines of its text": copy.tail == "EMPTY_OR_CUT",
-        "ends below the high watermark": (copy.is_below_high_watermark and not copy.is_in_the_making and not is_closed),
+        "ends below the high watermark": (copy.is_below_high_watermark and copy.out_of_use is None and not is_closed),
         "ends below what its own checkpoints note": copy.is_below_own_checkpoints,
         "a newer leader truncated some of its batches": bool(copy.epochs.truncated),
         "offsets missing between segments": copy.lacks_segment or (has_gap and not is_coordinator),

@@ -75,7 +75,7 @@ def roles(
             basis = LeaderBasis.METADATA_LOG_DAMAGED
         was_follower = is_of_metadata and _is_before(copy.captured_at_ms, named.led_since_ms)
         is_leader = None if leader is None or copy.broker is None else leader == copy.broker
-        is_none = was_follower or copy.is_in_the_making
+        is_none = was_follower or copy.out_of_use is not None
         role = Role.OTHER if is_none else _role(copy, others, named, leader, basis)
         yield CopyRole(role, leader, basis, is_leader)
 
@@ -97,7 +97,7 @@ def _role(
         is_last_in_sync = copy.broker in in_sync and copy.reach == max(
             each.reach for each in others if each.broker in in_sync
         )
-        captured = {each.broker for each in others if isinstance(each, CopyFacts) and not each.is_in_the_making}
+        captured = {each.broker for each in others if isinstance(each, CopyFacts) and each.out_of_use is None}
         are_all_captured = bool(named.replicas) and set(named.replicas) <= captured
         return Role.LAST_LEADER if is_last_in_sync or (is_furthest and are_all_captured) else Role.OTHER
     if leader == copy.broker:
@@ -123,7 +123,7 @@ def _is_note_refuted(copies: Sequence[CopyFacts], beside: Sequence[CheckpointOnl
     taken so shortly before that it may have been read after proves nothing.
     """
     replicas = [copy for copy in copies if not copy.extent.is_printed and copy.broker is not None]
-    own = [copy for copy in replicas if copy.broker == leader and copy.ends_whole and not copy.is_in_the_making]
+    own = [copy for copy in replicas if copy.broker == leader and copy.ends_whole and copy.out_of_use is None]
     if leader is None or not own:
         return False
     led = max(own, key=lambda copy: (copy.reach, -1 if copy.captured_at_ms is None else copy.captured_at_ms))

@@ -76,9 +76,9 @@ AXIOMS: Final[Mapping[Axiom, Premise]] = {
     ),
     Axiom.LOSS: Premise(
         "What was acknowledged vanishes only by an election whose leader was not in sync, by a leader that crashed as"
-        " the only one in sync, or lost its disk, with a topic that was made again, or with a truncated tail. It is the end of a log that"
-        " vanishes, and nothing in front of that. Of a coordinator, that may be decisions that were prepared and never"
-        " completed.",
+        " the only one in sync, or lost its disk, with a topic that was made again, or with a truncated tail. It is the"
+        " end of a log that vanishes, and nothing in front of that. Of a coordinator, that may be decisions that were"
+        " prepared and never completed.",
         "ReplicationControlManager, PartitionRegistration, LeaderRecoveryState",
         "lost markers; hidden decisions that need not have a marker",
     ),
