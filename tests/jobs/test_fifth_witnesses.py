@@ -34,7 +34,6 @@ OPEN: Open = {
     "powered_off_and_expired": ("HANGING", True),
     "old_format": ("HANGING", True),
     "empty_at_epoch_0_of_a_producer_id_that_an_expired_id_had": ("HANGING", True),
-    "commit_elsewhere_that_was_cleaned": ("HANGING", True),
     "commit_sent_twice_and_the_next_one_lost": ("HANGING", True),
     "producer_id_of_two_ids_of_which_one_was_not_captured": ("SUSPECT", False),
 }

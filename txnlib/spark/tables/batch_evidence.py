@@ -10,13 +10,14 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from txnlib.core.copies import CoverageRow
+from txnlib.core.kafka.constants import UNKNOWN_CLOCKS_DIFFER_MS
 from txnlib.core.verdicts.dossier import EpochStamps, FileBeside, MarkerElsewhere
 from txnlib.readers.header_columns import PAGE
 from txnlib.readers.typed_rows import plain
 from txnlib.spark.batch_runs import BATCHES, FIRST_TIMESTAMP_MS, is_divided_at, of_run, single_batches
 from txnlib.spark.core_rows import struct
 from txnlib.spark.coverage import survives
-from txnlib.spark.frames import kept, local_rows
+from txnlib.spark.frames import kept, kept_if_any, local_rows, no_rows
 from txnlib.spark.instants import clock_ms
 from txnlib.spark.joins import block_of, bucket_of, first_block, select
 from txnlib.spark.schemas import TRUNCATED
@@ -150,6 +151,19 @@ def markers_elsewhere(opened: DataFrame, record_batches: DataFrame, copies: Sequ
     return select(_ELSEWHERE, opened=opened, batches=record_batches, others=others)
 
 
+def cleaned_markers(
+    opened: DataFrame, record_batches: DataFrame, transactions: DataFrame, copies: Sequence[CoverageRow]
+) -> DataFrame:
+    """The markers of producers with something open that the cleaner emptied, so that nothing tells whether they were
+    COMMITs; but for those that may be of a decision that is left. Columns: producer_id, topic, partition, ms,
+    leader_epoch."""
+    rows = [(copy.topic, copy.partition, copy.source) for copy in _of_judged_topics(copies)]
+    others = local_rows(opened.sparkSession, rows, COPY_DDL)
+    frames = {"opened": opened, "batches": record_batches, "transactions": transactions, "others": others}
+    found = kept_if_any(select(_CLEANED, **frames))
+    return no_rows(opened.sparkSession, _CLEANED_DDL) if found is None else found
+
+
 def _of_judged_topics(copies: Sequence[CoverageRow]) -> list[CoverageRow]:
     """The copies whose topic id may be that of the judged copy. One that is not known may be any."""
     judged = {copy.place: copy for copy in copies if copy.is_judged}
@@ -161,6 +175,24 @@ def _of_judged_topics(copies: Sequence[CoverageRow]) -> list[CoverageRow]:
 _SURVIVES: Final = survives("partition_leader_epoch", "base_offset")
 #: The bare header of a control batch.
 _IS_CLEANED: Final = "(is_control AND control_type IS NULL AND records_count = 0)"
+_CLEANED_DDL: Final = "producer_id long, topic string, partition int, ms long, leader_epoch int"
+_CLEANED: Final = f"""
+SELECT DISTINCT cleaned.*
+FROM (
+  SELECT producer_id, topic, partition, max_timestamp_ms AS ms, partition_leader_epoch AS leader_epoch
+  FROM {{batches}} LEFT SEMI JOIN {{others}} AS others USING (topic, partition, source)
+  LEFT SEMI JOIN {{opened}} AS opened USING (producer_id)
+  WHERE {_IS_CLEANED}
+) AS cleaned
+LEFT ANTI JOIN (
+  SELECT producer_id, inline(markers), unix_millis(coalesce(decided, start)) - {UNKNOWN_CLOCKS_DIFFER_MS} AS since_ms,
+    unix_millis(completed) + {UNKNOWN_CLOCKS_DIFFER_MS} AS until_ms
+  FROM {{transactions}}
+) AS decided
+  ON decided.producer_id = cleaned.producer_id AND decided.topic = cleaned.topic
+    AND decided.partition = cleaned.partition AND decided.marker_offset IS NULL
+    AND coalesce(cleaned.ms >= since_ms, TRUE) AND coalesce(cleaned.ms <= until_ms, TRUE)
+"""
 _MARKER: Final = {
     "is_truncated": f"NOT ({_SURVIVES})",
     "is_cleaned": _IS_CLEANED,
