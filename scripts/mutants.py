@@ -43,7 +43,7 @@ GOAL = 90
 #: A change that makes a loop endless is noticed, too.
 TIMEOUT_S = 300
 #: Copied into each workplace; the rest of the tree is not needed by these tests.
-NEEDED = ("txnlib", "tests", "pyproject.toml")
+NEEDED = ("txnlib", "tests", "pyproject.toml", "CHANGELOG.md")
 
 COMPARISONS: Mapping[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Eq: ast.NotEq,

@@ -345,7 +345,7 @@ def exhausted_under_v2(outcome: str, *, hidden: bool = False, is_safe: bool = Fa
         s.note(f"Complete{outcome}", 2 * MINUTE + 20, (), pid=following, start=MINUTE, **OF_V2)
         if hidden:
             s.note("Empty", 10 * MINUTE, pid=following, epoch=1, **OF_V2)
-            compacted(s)
+        compacted(s, 10 * MINUTE + 1 if hidden else 30 * SECOND)
         elected_since(s)
         return safe(s) if is_safe else refuted(s, fails=NO_COMMIT)
 
