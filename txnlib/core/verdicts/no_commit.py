@@ -89,7 +89,9 @@ def commits(scene: Worlds, world: World) -> Iterator[Covering]:
             ways, until = scene.lost_by_audits(world.times, number), complete(number)
         if (then := next((times for times in ways if times.may_be_before(FIRST, until)), None)) is not None:
             yield Covering(number, then, is_complete(each))
-    if any(_is_only_decision(scene, each) for each in scene.decisions):
+    only = next((number for number, each in enumerate(scene.decisions) if _is_only_decision(scene, each)), None)
+    if only is not None:
+        yield from _lost_of_its_epoch(scene, world, only)
         return
     hidden = list(scene.hidden(world.times, NO_RECORD))
     has_unexplained = world.has_unexplained or scene.has_unexplained_elsewhere
@@ -108,6 +110,18 @@ def commits(scene: Worlds, world: World) -> Iterator[Covering]:
         lost_then = scene.lost_by_audits(way.times, NO_RECORD) if way.is_complete else iter([way.times])
         if (then := next((times for times in lost_then if times.precedes(FIRST, until)), None)) is not None:
             yield Covering(NO_RECORD, then, way.is_complete, way.why)
+
+
+def _lost_of_its_epoch(scene: Worlds, world: World, only: int) -> Iterator[Covering]:
+    """The ways in which the coordinator lost a COMMIT of exactly the open records, and then decided again. An epoch of
+    its own is that of no other transaction; but where its first record is lost, it is handed out again."""
+    for way in scene.hidden(world.times, NO_RECORD, scene.decisions[only].first_record_offset):
+        times = Times(way.times)
+        is_between = times.precedes(begun(only), decided(NO_RECORD)) and times.precedes(
+            decided(NO_RECORD), decided(only)
+        )
+        if not way.is_complete and is_between and times.precedes(FIRST, decided(NO_RECORD)):
+            yield Covering(NO_RECORD, times, way.is_complete, way.why)
 
 
 def _may_have_epoch(scene: Worlds, decision: CoordinatorDecision) -> bool:

@@ -12,7 +12,7 @@ from functools import cached_property
 from itertools import count, pairwise
 from typing import Final, NamedTuple
 
-from txnlib.core.copies import highest, is_above
+from txnlib.core.copies import LOG_END, highest, is_above
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC, UNKNOWN_CLOCKS_DIFFER_MS, is_ahead, is_from
 from txnlib.core.kafka.transaction_state import BY_KAFKA_NAME, COMPLETE_STATES
@@ -295,14 +295,18 @@ class Scene:
 
     @cached_property
     def lost_decisions(self) -> str | None:
-        """What shows that the coordinator decided something that its log does not have; None if nothing does.
+        """What shows that the coordinator decided something that its log does not have; None if nothing does."""
+        return self.lost_behind(None)
+
+    def lost_behind(self, offset: int | None) -> str | None:
+        """The same, of what may have been behind an offset of its log; None: anywhere.
 
         What was lost behind a record is of no producer id that is older than that record and that no coordinator knows:
         the log would still have its assignment. So such an id had expired.
         """
         is_nobodys = self.case.claim.is_nobodys
         found = (each for each in self._losses() if not is_nobodys or self._may_be_since(each.since_ms))
-        return next((each.why for each in found), None)
+        return next((each.why for each in found if offset is None or each.until_offset > offset), None)
 
     def _may_be_since(self, ms: int | None) -> bool:
         """Whether all that is known of the producer id may be younger than a record of a coordinator, whose clock was
@@ -325,7 +329,8 @@ class Scene:
         for each in logs:
             yield from _losses_of(each)
         if (step := next(filter(_follows_lost, case.odd_steps), None)) is not None:
-            yield Loss(f"others must have been in front of offset {step.offset}, which no hole shows")
+            why = f"others must have been in front of offset {step.offset}, which no hole shows"
+            yield Loss(why, until_offset=step.offset)
         if case.is_made_again:
             yield Loss("an earlier audit read another topic of its coordinator")
         if case.vanished:
@@ -408,10 +413,12 @@ def _follows_lost(step: OddStep) -> bool:
 
 
 class Loss(NamedTuple):
-    """What shows that decisions are lost. `since_ms`: the time of a record in front of them all; None: not known."""
+    """What shows that decisions are lost. `since_ms`: the time of a record in front of them all; None: not known.
+    `until_offset`: that of one behind them all."""
 
     why: str
     since_ms: int | None = None
+    until_offset: int = LOG_END
 
 
 def _losses_of(log: CoordinatorPartition) -> Iterator[Loss]:

@@ -119,12 +119,15 @@ class Worlds(Scene):
 
     # ---- What a world may choose: decisions that no record shows: COMPACTION, LOSS, CARRIED
 
-    def hidden(self, times: Times, name: str) -> Iterator[Hidden]:
-        """The ways in which a decision can be hidden, each with its instants `decided(name)` and `complete(name)`."""
+    def hidden(self, times: Times, name: str, lost_behind: int | None = None) -> Iterator[Hidden]:
+        """The ways in which a decision can be hidden, each with its instants `decided(name)` and `complete(name)`.
+
+        `lost_behind`: if its coordinator lost it, the offset of a record that was in front of it.
+        """
         case, claim, of = self.case, self.case.claim, self.case.coordinator
         before = Times(times)
         before.precedes(decided(name), complete(name))
-        yield from self._lost(before, name)
+        yield from self._lost(before, name, lost_behind)
         if claim.is_nobodys or not of.shows_absence:
             why = (
                 "no coordinator has a record of the producer id"
@@ -144,11 +147,11 @@ class Worlds(Scene):
             if (compacted := self._compacted(before, name, hole)) is not None:
                 yield Hidden(f"compaction removed records below offset {hole.end_offset}", True, compacted)
 
-    def _lost(self, times: Times, name: str) -> Iterator[Hidden]:
+    def _lost(self, times: Times, name: str, behind: int | None) -> Iterator[Hidden]:
         """The ways in which its coordinator can have lost it, so that it was perhaps never carried out."""
         case = self.case
-        if self.lost_decisions is not None:
-            yield Hidden(f"records of its coordinator are missing: {self.lost_decisions}", False, Times(times))
+        if (lost := self.lost_behind(behind)) is not None:
+            yield Hidden(f"records of its coordinator are missing: {lost}", False, Times(times))
         # A marker in front of the batch, of a decision that is there, is of the same topic.
         is_older = not is_above(case.span.start_offset, case.span.oldest_decided_offset)
         born_ms = highest(each.born_ms for each in case.possible_coordinators) if is_older else None
