@@ -18,6 +18,7 @@ from tests.support.refutations import (
     one_leader,
     refuted,
     safe,
+    tick,
 )
 from tests.support.schedules import Expected, Schedule, Schedules, Story, Told
 from txnlib.core.kafka.producer_state import ProducerState
@@ -106,6 +107,44 @@ def absorbed_by_a_transaction_of_the_next_epoch(s: Story) -> Expected:
     s.write(END - 20 * SECOND + 5, 1)
     s.beat(100 * MINUTE)
     return s.expect("LATE", or_verdict="OPEN")
+
+
+# ---- What its coordinator will end, behind what was cleaned
+
+
+def prepared_behind_what_was_cleaned(kind: str, *, is_compared: bool) -> Schedule:
+    """A whole transaction, of which every record was cleaned, and the next one, which is prepared: the marker here is
+    that of the first. `is_compared`: whether pairs show the difference of the two clocks."""
+
+    def of(s: Story) -> Expected:
+        broker = 100 + s.number
+        s.c.leaders[s.place] = broker
+        s.note("Empty", 0)
+        tick(s, 0)
+        s.transaction(MINUTE, kind)
+        if is_compared:
+            s.beat(50 * SECOND, 80 * SECOND)
+        s.begin(90 * SECOND)
+        for at in (110, 130):
+            s.c.note(other(s), "Empty", 900_000 + s.number, at, (), at * SECOND)
+        s.end(3 * MINUTE, kind, start=90 * SECOND, lost=[s.place], complete=False)
+        tick(s, 100 * MINUTE)
+        s.copied(Copy(broker, END))
+        s.coordinator(Copy(1, END, keep=lambda entry: entry.key != s.id or entry.at >= 90 * SECOND))
+        return s.expect("STUCK", or_verdict="UNKNOWN")
+
+    return of
+
+
+ALL |= {
+    "prepared_to_commit_behind_a_commit_that_was_cleaned": prepared_behind_what_was_cleaned(
+        "COMMIT", is_compared=False
+    ),
+    "prepared_to_abort_behind_an_abort_that_was_cleaned": prepared_behind_what_was_cleaned("ABORT", is_compared=False),
+    "prepared_to_commit_behind_a_commit_that_was_cleaned_by_compared_clocks": prepared_behind_what_was_cleaned(
+        "COMMIT", is_compared=True
+    ),
+}
 
 
 # ---- What lies beside

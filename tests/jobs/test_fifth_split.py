@@ -1,4 +1,4 @@
-"""A COMMIT that was told, and an ABORT by the coordinator that had lost it.
+"""A COMMIT that was told, and an ABORT by a coordinator without it.
 
 A broker dies: with it the partition, which has no other replica, and the coordinator, which is elected uncleanly. The
 next coordinator finds the transaction Ongoing, and aborts it when it times out. From 4.2 on, it completes without the

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.support.audits import AuditTables
-from tests.support.cluster import HOUR, MINUTE, SECOND, TXN, Cluster, Copy, Entry, id_in
+from tests.support.cluster import HOUR, MINUTE, NOON, SECOND, TXN, Cluster, Copy, Entry, id_in
 from tests.support.refutations import (
     END,
     NO_COMMIT,
@@ -266,6 +266,86 @@ def unknown_kind(how: str) -> Schedule:
 
 
 BESIDE |= {"commit_elsewhere_that_was_cleaned": unknown_kind("emptied")}
+
+
+# ---- What somebody printed before it was lost
+
+
+def printed(*states: str, is_safe: bool = False) -> Schedule:
+    """What a console consumer printed of the coordinator at +3 min, in a ticket; its tail was lost at +10 min. Kafka:
+    `TransactionLogMessageFormatter`."""
+
+    def of(s: Story) -> Expected:
+        assert isinstance(s.c, WithFiles)
+        s.note("Empty", 0)
+        s.beat(0)
+        s.write(MINUTE)
+        s.c.note(other(s), "Empty", 900_000 + s.number, 0, (), 12 * MINUTE, leader_epoch=1)
+        s.beat(100 * MINUTE, leader_epoch=1)
+        lines = [_printed(s, state, n and (n + 1) * MINUTE - 5) for n, state in enumerate(("Empty", *states))]
+        s.c.files[f"ticket-{s.number}.txt"] = "".join(lines).encode()
+        return safe(s) if is_safe else refuted(s)
+
+    return of
+
+
+def _printed(s: Story, state: str, at: int) -> str:
+    places = "" if state == "Empty" else f"{s.topic}-0"
+    start = -1 if state == "Empty" else NOON + MINUTE - 5
+    return (
+        f"{s.id}::TransactionMetadata(transactionalId={s.id}, producerId={s.pid}, producerEpoch=0, txnTimeoutMs=60000,"
+        f" state={state}, pendingState=None, topicPartitions=HashSet({places}), txnStartTimestamp={start},"
+        f" txnLastUpdateTimestamp={NOON + at})\n"
+    )
+
+
+BESIDE |= {
+    "printed_as_committed_before_it_was_lost": printed("Ongoing", "PrepareCommit", "CompleteCommit"),
+    "printed_as_prepared_before_it_was_lost": printed("Ongoing", "PrepareCommit"),
+    "printed_as_ongoing_before_it_was_lost": printed("Ongoing"),
+    "printed_as_empty": printed(is_safe=True),
+}
+
+
+# ---- What somebody dumped before it was lost
+
+
+def dumped(*states: str, is_safe: bool = False) -> Schedule:
+    """The text of a dump of the coordinator's log, of broker 2, which led it then; an unclean election followed."""
+
+    def of(s: Story) -> Expected:
+        assert isinstance(s.c, WithFiles)
+        s.note("Empty", 0)
+        s.beat(0)
+        s.write(MINUTE)
+        s.c.note(other(s), "Empty", 900_000 + s.number, 0, (), 12 * MINUTE, leader_epoch=1)
+        s.beat(100 * MINUTE, leader_epoch=1)
+        position, lines = 0, [f"Dumping /var/{TXN}-{s.number}/{0:020}.log", "Log starting offset: 0"]
+        for offset, state in enumerate(("Empty", *states)):
+            at = NOON + (0 if state == "Empty" else (offset + 1) * MINUTE - 5)
+            places = "" if state == "Empty" else f"{s.topic}-0"
+            lines += [
+                f"baseOffset: {offset} lastOffset: {offset} count: 1 baseSequence: -1 lastSequence: -1 producerId: -1"
+                f" producerEpoch: -1 partitionLeaderEpoch: 0 isTransactional: false isControl: false deleteHorizonMs:"
+                f" OptionalLong.empty position: {position} CreateTime: {at} size: 150 magic: 2 compresscodec: none"
+                f" crc: {offset + 7} isvalid: true",
+                f"| offset: {offset} CreateTime: {at} keySize: {len(s.id) + 4} valueSize: 37 sequence: -1"
+                f" headerKeys: []"
+                f" key: transaction_metadata::transactionalId={s.id} payload: producerId:{s.pid},producerEpoch:0,"
+                f"state={state},partitions=[{places}],txnLastUpdateTimestamp={at},txnTimeoutMs=60000",
+            ]
+            position += 150
+        s.c.files[f"dump-{s.number}.txt"] = ("\n".join(lines) + "\n").encode()
+        return safe(s) if is_safe else refuted(s)
+
+    return of
+
+
+BESIDE |= {
+    "dumped_as_committed_before_it_was_lost": dumped("Ongoing", "PrepareCommit", "CompleteCommit"),
+    "dumped_as_prepared_before_it_was_lost": dumped("Ongoing", "PrepareCommit"),
+    "dumped_as_empty": dumped(is_safe=True),
+}
 
 
 # ---- Markers that come late

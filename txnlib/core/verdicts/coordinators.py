@@ -66,6 +66,8 @@ class CoordinatorLog:
     lost_commit_ms: int | None = None
     #: The time of the newest record that is left of those in front of that decision.
     lost_commit_since_ms: int | None = None
+    #: An id whose newest record a console consumer printed, `id in PrepareCommit`: the log has only older ones of it.
+    lost_printed: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

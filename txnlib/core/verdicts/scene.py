@@ -429,6 +429,8 @@ def _losses_of(log: CoordinatorPartition) -> Iterator[Loss]:
         yield Loss(f"{why}, which its log lacks", log.lacked_since_ms)
     if _must_explain(log):
         yield Loss(f"no decision explains the COMMIT marker at {log.lost_commit}", log.lost_commit_since_ms)
+    if log.lost_printed:
+        yield Loss(f"a console consumer printed {log.lost_printed}, and its log has only older records of the id")
     for why in filter(None, (log.lost_committed, log.lost_led)):
         yield Loss(why)
 

@@ -49,6 +49,7 @@ def open_transactions(
     producer_spans: DataFrame,
     record_batches: DataFrame,
     coordinator_states: DataFrame,
+    transaction_log: DataFrame,
     transactions: DataFrame,
     producer_id_owners: DataFrame,
     coverage: Sequence[CoverageRow],
@@ -105,21 +106,26 @@ def open_transactions(
         is_metadata_confirmed=is_metadata_confirmed,
         hides_elections=hides_elections,
     )
+    logs = rows_of(
+        select(
+            _COORDINATOR_LOGS,
+            states=coordinator_states,
+            spans=producer_spans,
+            snapshots=producer_snapshots,
+            owners=producer_id_owners,
+            transactions=transactions,
+            findings=findings,
+        ),
+        CoordinatorLog,
+    )
+    if any(copy.is_console_text for copy in coverage):
+        found = arrow_of(select(_LOST_PRINTED, states=coordinator_states, log=transaction_log)).to_pylist()
+        printed = {each["partition"]: each["printed"] for each in found}
+        logs = [replace(each, lost_printed=printed.get(each.partition)) for each in logs]
     facts = cluster_facts(
         known,
         coverage,
-        rows_of(
-            select(
-                _COORDINATOR_LOGS,
-                states=coordinator_states,
-                spans=producer_spans,
-                snapshots=producer_snapshots,
-                owners=producer_id_owners,
-                transactions=transactions,
-                findings=findings,
-            ),
-            CoordinatorLog,
-        ),
+        logs,
         rows_of(alarms, PartitionAlarm),
         partition_assignments,
         broker_sessions,
@@ -233,7 +239,7 @@ WITH logs AS (
 )
 SELECT coordinator_partition AS partition, newest_coordinator_epoch, last_offset, last_ms, hole_offset, hole_ms,
   hole_epoch, highest_transaction_version, newest_marker_epoch, lacked_epoch, lacked_since_ms, lost_commit,
-  lost_commit_ms, lost_commit_since_ms
+  lost_commit_ms, lost_commit_since_ms, CAST(NULL AS STRING) AS lost_printed
 FROM logs
 LEFT JOIN named USING (coordinator_partition)
 LEFT JOIN lacked USING (coordinator_partition)
@@ -241,6 +247,20 @@ LEFT JOIN unexplained USING (coordinator_partition)
 LEFT JOIN older USING (coordinator_partition)
 """
 
+#: Per coordinator partition, a record of console text (without an offset, beside another copy) that is newer than all
+#: that the log has of its id, which has not expired: compaction keeps the newest record of an id.
+_LOST_PRINTED: Final = """
+SELECT partition, max(concat(transactional_id, ' in ', newest.state)) AS printed
+FROM (
+  SELECT partition, transactional_id, max(struct(last_update_ms, state)) AS newest
+  FROM {log} WHERE offset IS NULL AND last_update_ms IS NOT NULL GROUP BY partition, transactional_id
+)
+JOIN (
+  SELECT coordinator_partition AS partition, transactional_id, max(last_update_ms) AS known_ms
+  FROM {states} GROUP BY coordinator_partition, transactional_id HAVING NOT max_by(is_tombstone, offset)
+) USING (partition, transactional_id)
+WHERE newest.last_update_ms > known_ms GROUP BY partition
+"""
 #: What earlier audits read of each coordinator partition, below its high watermark. Columns: those of ReadBefore.
 _READ_BEFORE: Final = f"""
 SELECT partition, topic_id, leader_epoch, max(least(end_offset, high_watermark)) AS end_offset
