@@ -1,4 +1,4 @@
-"""Nights whose tables are in an object store: a server of S3 on this machine, written by Spark's own client."""
+"""Nights in an object store, a server of S3 on this machine. Spark has a client of its own for it."""
 
 from __future__ import annotations
 
@@ -24,10 +24,11 @@ def amazon(tmp_path: Path) -> Iterator[Store]:
         yield store
 
 
-def test_nights_in_a_store_equal_full_audits(nights_here, repository, nights, amazon):
+@pytest.mark.parametrize("engine", ["embedded", "spark"])
+def test_nights_in_a_store_equal_full_audits(nights_here, repository, nights, amazon, engine):
+    on_spark = ("--master", "local[2]", "--", *s3a_options()) if engine == "spark" else ()
     for night in nights:
-        asked = ("--input", str(night), "--output", TABLES, "--master", "local[2]")
-        _, progress = audited(repository, *asked, "--", *s3a_options())
+        _, progress = audited(repository, "--input", str(night), "--output", TABLES, *on_spark)
     assert ", of which " in progress
     assert_same_tables(TABLES, nights_here)
     newest = runs(open_tables(TABLES))[0]["run_id"]

@@ -49,6 +49,7 @@ READS_THE_ENVIRONMENT = {
     "txnlib/engine/spark.py",
     "txnlib/engine/spark_session.py",
     "txnlib/ask/delta_rows.py",
+    "txnlib/store_options.py",
     "txnlib/readers/storage/object_stores.py",
 }
 

@@ -27,6 +27,7 @@ from txnlib.errors import (
     UsageError,
     meant,
 )
+from txnlib.store_options import store_options
 from txnlib.version import SCHEMA_NUMBER, SCHEMA_PROPERTY
 
 DONE: Final = "DONE"
@@ -145,7 +146,7 @@ class Tables(Rows):
         if name not in self._opened:
             _check_regular(f"{self.root}/{name}")
             try:
-                self._opened[name] = DeltaTable(f"{self.root}/{name}", storage_options=_store_options(self.root))
+                self._opened[name] = DeltaTable(f"{self.root}/{name}", storage_options=store_options(self.root))
             except TableNotFoundError as error:
                 raise self._not_there(name) from error
             except DeltaError as error:
@@ -398,15 +399,3 @@ def run_of(tables: Tables, row: Row) -> StoredRun:
     as_of_ms = ms(row["as_of"])
     assert as_of_ms is not None
     return StoredRun(tables, row["run_id"], row["cluster"], as_of_ms, json.loads(row["settings"]))
-
-
-def _store_options(root: str) -> dict[str, str] | None:
-    """Settings of the environment that the readers of captures understand, and deltalake does not."""
-    options = {}
-    if os.environ.get("AWS_ENDPOINT_URL", "").startswith("http://"):
-        options["AWS_ALLOW_HTTP"] = "true"
-    if key := os.environ.get("AZURE_STORAGE_KEY"):
-        options["AZURE_STORAGE_ACCOUNT_KEY"] = key
-    if endpoint := os.environ.get("AZURE_STORAGE_SERVICE_ENDPOINT"):
-        options |= {"AZURE_STORAGE_ENDPOINT": endpoint, "AZURE_ALLOW_HTTP": str(endpoint.startswith("http://")).lower()}
-    return options if "://" in root else None

@@ -28,6 +28,7 @@ from txnlib.engine.tables import (
 from txnlib.readers.arrow_schemas import arrow_schema, commented_schema
 from txnlib.spark.frames import batches_of
 from txnlib.spark.schemas import spark_schema
+from txnlib.store_options import store_options
 from txnlib.version import SCHEMA_NUMBER, SCHEMA_PROPERTY
 
 #: Hours for which files without a row of any table stay, so that a reader that began before can end. Delta's default.
@@ -50,7 +51,7 @@ class DeltaRsTables:
     _seen: set[str] = field(default_factory=set, repr=False, compare=False)
 
     def exists(self, name: str) -> bool:
-        if name not in self._seen and DeltaTable.is_deltatable(self._path(name)):
+        if name not in self._seen and DeltaTable.is_deltatable(self._path(name), self._options):
             self._seen.add(name)
         return name in self._seen
 
@@ -75,49 +76,57 @@ class DeltaRsTables:
         table = self._opened(name)
         if name == AUDIT_RUNS and SCHEMA_PROPERTY not in table.metadata().configuration:
             self.note_number()
-            table = DeltaTable(self._path(name))
+            table = self._at(name)
         write_deltalake(table, rows, writer_properties=_properties(schema), **how)
         return Commit(counted.rows)
 
     def noted_number(self) -> str | None:
-        return DeltaTable(self._path(AUDIT_RUNS)).metadata().configuration.get(SCHEMA_PROPERTY)
+        return self._at(AUDIT_RUNS).metadata().configuration.get(SCHEMA_PROPERTY)
 
     def shape(self, name: str) -> Shape:
-        return stored_shape(json.loads(DeltaTable(self._path(name)).schema().to_json()))
+        return stored_shape(json.loads(self._at(name).schema().to_json()))
 
     def extend(self, name: str, *, is_constrained_anew: bool) -> None:
-        table, shape = DeltaTable(self._path(name)), self.shape(name)
+        table, shape = self._at(name), self.shape(name)
         lacking = [each for each in stored_columns(name) if not contains(shape, shape_of([each]))]
         if lacking:
             table.alter.add_columns(list(Schema.from_arrow(commented_schema(lacking)).fields))
         if is_constrained_anew:
             constraints = [key for key in table.metadata().configuration if key.startswith(CONSTRAINT)]
             for key in constraints:
-                DeltaTable(self._path(name)).alter.drop_constraint(key.removeprefix(CONSTRAINT))
-            DeltaTable(self._path(name)).alter.add_constraint(constraints_of(name))
+                self._at(name).alter.drop_constraint(key.removeprefix(CONSTRAINT))
+            self._at(name).alter.add_constraint(constraints_of(name))
 
     def note_number(self) -> None:
         noted = {SCHEMA_PROPERTY: str(SCHEMA_NUMBER)}
-        DeltaTable(self._path(AUDIT_RUNS)).alter.set_table_properties(noted, raise_if_not_exists=False)
+        self._at(AUDIT_RUNS).alter.set_table_properties(noted, raise_if_not_exists=False)
 
     def delete(self, name: str, condition: str) -> None:
-        DeltaTable(self._path(name)).delete(condition)
+        self._at(name).delete(condition)
 
     def compact(self, name: str, run_id: str) -> None:
         properties = _properties(arrow_schema(stored_columns(name)))
-        table = DeltaTable(self._path(name))
+        table = self._at(name)
         table.optimize.compact(partition_filters=[("run_id", "=", run_id)], writer_properties=properties)
 
     def vacuum(self, name: str) -> None:
-        DeltaTable(self._path(name)).vacuum(_KEPT_HOURS, dry_run=False)
+        self._at(name).vacuum(_KEPT_HOURS, dry_run=False)
 
     def _path(self, name: str) -> str:
         return f"{self.output}/{name}"
 
+    def _at(self, name: str) -> DeltaTable:
+        """The table as it is now."""
+        return DeltaTable(self._path(name), storage_options=self._options)
+
+    @property
+    def _options(self) -> dict[str, str]:
+        return store_options(self.output)
+
     def _opened(self, name: str) -> DeltaTable:
         """The table, created with its comments and constraints if it is not there."""
         if self.exists(name):
-            return DeltaTable(self._path(name))
+            return self._at(name)
         about: Table = TABLES[name]
         table = DeltaTable.create(
             self._path(name),
@@ -126,6 +135,7 @@ class DeltaRsTables:
             description=about.comment,
             partition_by=["run_id"],
             configuration={STATISTICS: ",".join(statistics_of(name))},
+            storage_options=self._options,
         )
         table.alter.add_constraint(constraints_of(name))
         self._seen.add(name)

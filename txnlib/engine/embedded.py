@@ -26,6 +26,7 @@ from txnlib.engine.store import Store
 from txnlib.errors import EngineError, MissingExtraError, UsageError
 from txnlib.readers.capture import Capture
 from txnlib.spark.capture_source import CaptureSource
+from txnlib.store_options import store_options
 
 #: The engine's own settings, by environment. They may change between its versions, so pyproject.toml pins it.
 SETTINGS: Final = {
@@ -87,6 +88,7 @@ class EmbeddedEngine:
                 f"--output {printable(str(output))}: delta-rs reads another path where there is {printable(odd[0])}:"
                 " take a folder without it"
             )
+        os.environ.update(store_options(output or ""))  # the engine hears of a store in no other way
         return Store(self.spark, DeltaRsTables(self.spark, output or "", self._readable(output or "")), output)
 
     def _readable(self, output: str) -> str:
