@@ -50,24 +50,23 @@ case "${1:-}" in
     ;;
 esac
 
-# Two processes, one core each: what needs Spark or holds on both engines, then what is not about an engine; and mypy, then
-# all other tests.
-without_engine=(tests/ask tests/core tests/deploy tests/notebooks tests/page tests/scripts tests/wire_capture)
+# Two processes, one core each: what needs Spark or holds on both engines, then all other tests, from the end; and mypy, then
+# these from the beginning, until the two meet.
+share="$(mktemp -d)"
 run_beside() {
   local code=0
   "$VENV/bin/pytest" --engine spark "$@" || code=$?
-  "$VENV/bin/pytest" "$@" "${without_engine[@]}" || code=$?
+  "$VENV/bin/pytest" --share "$share" --from-the-end "$@" || code=$?
   return "$code"
 }
-beside="$(mktemp)"
 set -m                                    # a group of its own: if this script is ended, all of it is
-run_beside "$@" >"$beside" 2>&1 &
+run_beside "$@" >"$share/beside" 2>&1 &
 set +m
-trap 'kill -- "-$!" 2>/dev/null || true; rm -f "$beside"' EXIT
+trap 'kill -- "-$!" 2>/dev/null || true; rm -rf "$share"' EXIT
 step mypy
 printf '== pytest\n' >&2
-"$VENV/bin/pytest" "$@" "${without_engine[@]/#/--ignore=}" && code=0 || code=$?
+"$VENV/bin/pytest" --share "$share" "$@" && code=0 || code=$?
 wait "$!" || code=$?
-printf '== pytest on Spark, and without an engine\n' >&2
-cat "$beside"
+printf '== pytest on Spark, and from the end\n' >&2
+cat "$share/beside"
 exit "$code"

@@ -15,6 +15,8 @@ from typing import Any
 import pytest
 from hypothesis import settings as hypothesis_settings
 
+from tests.support import shared_modules
+
 os.environ["TZ"] = "UTC"
 time.tzset()
 os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
@@ -39,6 +41,7 @@ SLOW = (
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    shared_modules.pytest_addoption(parser)
     parser.addoption("--engine", choices=("embedded", "spark"), default="embedded", help="the engine of `spark`")
     parser.addoption("--renew", action="store_true", help="write the files of tests/jobs/test_screens.py anew")
 
@@ -55,6 +58,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     kept = [item for item in items if (not item.get_closest_marker("classic") if is_embedded else _is_of_spark(item))]
     config.hook.pytest_deselected(items=[item for item in items if item not in kept])
     items[:] = kept
+
+
+pytest_runtestloop = shared_modules.pytest_runtestloop
 
 
 def _is_of_spark(item: pytest.Item) -> bool:
