@@ -26,24 +26,27 @@ def counted() -> Iterator[list[Plan]]:
     """A list to which each plan of this process is added."""
     from pyspark.sql.connect.client import SparkConnectClient
 
+    from txnlib.engine.embedded import EmbeddedEngine
     from txnlib.pipeline import scheduler
 
     client: Any = SparkConnectClient
-    asked, taken, plans, now = client._execute_and_fetch_as_iterator, scheduler._take, list[Plan](), ["open"]
+    asked, taken, plans, now = client._execute_and_fetch_as_iterator, scheduler._told, list[Plan](), ["open"]
 
     def ask(self: Any, request: Any, *args: Any, **options: Any) -> Any:
         plans.append(Plan(now[0], request.plan.ByteSize()))
         return asked(self, request, *args, **options)
 
-    def take(run: Any, step: Any) -> None:
+    def take(run: Any, step: Any) -> Any:
         now[0] = step.name
-        taken(run, step)
+        return taken(run, step)
 
-    client._execute_and_fetch_as_iterator, scheduler._take = ask, take
+    client._execute_and_fetch_as_iterator, scheduler._told = ask, take
+    at_once, EmbeddedEngine.steps_at_once = EmbeddedEngine.steps_at_once, 1  # so that each plan is of one step
     try:
         yield plans
     finally:
-        client._execute_and_fetch_as_iterator, scheduler._take = asked, taken
+        client._execute_and_fetch_as_iterator, scheduler._told = asked, taken
+        EmbeddedEngine.steps_at_once = at_once
 
 
 def main() -> None:

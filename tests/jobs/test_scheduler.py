@@ -2,6 +2,7 @@
 
 import re
 import sys
+from threading import Barrier, Event
 from types import SimpleNamespace
 
 import pytest
@@ -15,7 +16,7 @@ from txnlib.pipeline.tables import AUDIT, INGEST, RECONSTRUCT, REPORT
 from txnlib.spark.schemas import TABLES
 
 
-def run_of(written: list[str], commit: Commit = Commit(1_234)) -> SimpleNamespace:  # noqa: B008
+def run_of(written: list[str], commit: Commit = Commit(1_234), at_once: int = 1) -> SimpleNamespace:  # noqa: B008
     """A run whose tables only note that they are written and put together."""
 
     def note(name: str, frame: object = None) -> Commit:
@@ -25,17 +26,75 @@ def run_of(written: list[str], commit: Commit = Commit(1_234)) -> SimpleNamespac
     tables = SimpleNamespace(write=note, compact=note)
     begun: list[str] = []
     return SimpleNamespace(
+        engine=SimpleNamespace(steps_at_once=at_once),
         tables=tables, written={}, scattered=[], say=lambda text: print(text, file=sys.stderr),
         begun=begun, begin=begun.append, ended=lambda name, rows: print(f"{name}: {rows}", file=sys.stderr),
     )  # fmt: skip
 
 
-def test_every_step_comes_after_the_steps_it_reads():
+@pytest.mark.parametrize("at_once", [1, 2])
+def test_every_step_comes_after_the_steps_it_reads(at_once):
     written: list[str] = []
-    carry_out(run_of(written), [TableStep(step.name, step.reads, lambda run: object()) for step in AUDIT])
+    steps = [TableStep(step.name, step.reads, lambda run: object()) for step in AUDIT]
+    carry_out(run_of(written, at_once=at_once), steps)
     assert sorted(written) == sorted(step.name for step in AUDIT)
     for step in AUDIT:
         assert all(written.index(read) < written.index(step.name) for read in step.reads), step.name
+
+
+def test_steps_that_do_not_wait_for_each_other_are_taken_side_by_side():
+    meet = Barrier(2, timeout=60)
+    steps = [TableStep(name, (), lambda run: meet.wait()) for name in "ab"]
+    run = run_of([], at_once=2)
+    carry_out(run, [*steps, TableStep("c", ("a", "b"), lambda run: run.written.copy())])
+    assert run.begun == ["a", "b", "c"]
+    assert list(run.written)[2:] == ["c"]
+
+
+def test_a_change_of_the_run_comes_after_and_before_the_same_steps_as_one_by_one():
+    """Of the small steps, the first waits for a long one; the second could begin beside that, before the change."""
+    seen: dict[str, list[str]] = {}
+    for at_once in (1, 2):
+        order: list[str] = []
+        change = RunChange("change", ("long",), lambda run, order=order: order.append("change"))
+        before = TableStep("before", ("long",), lambda run, order=order: order.append("before"))
+        after = TableStep("after", (), lambda run, order=order: order.append("after"))
+        long = TableStep("long", (), lambda run, order=order: order.append("long"))
+        carry_out(run_of([], at_once=at_once), [before, long, change, after])
+        seen[str(at_once)] = order
+    assert seen["1"] == seen["2"] == ["long", "before", "change", "after"]
+
+
+def test_what_runs_beside_a_failure_ends_and_the_first_failure_in_order_is_told():
+    second_has_failed, first_ends = Event(), Event()
+
+    def slow(run):
+        assert second_has_failed.wait(60)
+        first_ends.set()
+        raise OSError(28, "No space left on device")
+
+    def fast(run):
+        second_has_failed.set()
+        raise OSError(13, "Permission denied")
+
+    run = run_of([], at_once=2)
+    steps = [TableStep("a", (), slow), TableStep("b", (), fast), TableStep("c", (), lambda run: object())]
+    with pytest.raises(StepError, match=r"^at a: no space is left"):
+        carry_out(run, steps)
+    assert first_ends.is_set()
+    assert run.begun == ["a", "b"]
+
+
+def test_a_table_that_is_made_beside_a_failure_is_complete():
+    failed = Event()
+
+    def fail(run):
+        failed.set()
+        raise OSError(28, "No space left on device")
+
+    run = run_of([], at_once=2)
+    with pytest.raises(StepError, match=r"complete: 1 \(b\)"):
+        carry_out(run, [TableStep("a", (), fail), TableStep("b", (), lambda run: failed.wait(60))])
 
 
 def test_the_jobs_write_every_table_once():
@@ -52,12 +111,13 @@ def test_the_jobs_write_every_table_once():
     assert len(audited) == len(set(audited)) == len(names)
 
 
-def test_after_a_failure_nothing_new_begins_and_it_says_what_is_complete():
+@pytest.mark.parametrize("at_once", [1, 2])
+def test_after_a_failure_nothing_new_begins_and_it_says_what_is_complete(at_once):
     def fail(run):
         raise OSError(28, "No space left on device")
 
     written: list[str] = []
-    run = run_of(written)
+    run = run_of(written, at_once=at_once)
     steps = [
         TableStep("first", (), lambda run: object()),
         TableStep("b", ("first",), fail),

@@ -78,6 +78,7 @@ class EmbeddedEngine:
     _lock: int
 
     name = "embedded"
+    steps_at_once = 2  # to plan a query takes one core
 
     def store(self, output: str | None, schema: str | None) -> Store:
         """The tables under a local folder or the URI of an object store. Raises UsageError for any other place."""

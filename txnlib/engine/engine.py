@@ -17,6 +17,8 @@ class Engine(Protocol):
 
     name: str
     spark: SparkSession
+    #: How many tables it makes at a time.
+    steps_at_once: int
 
     def store(self, output: str | None, schema: str | None) -> Store:
         """The tables of an output."""

@@ -24,6 +24,7 @@ class SparkEngine:
     """
 
     name = "spark"
+    steps_at_once = 1  # its tasks take all cores, and its jobs are named by the thread
 
     def __init__(self, *, is_shared: bool = False) -> None:
         found = running_session()

@@ -5,8 +5,11 @@ A job is a list of steps; an audit is the lists of all three jobs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from functools import reduce
 from graphlib import CycleError, TopologicalSorter
 from inspect import signature
@@ -16,6 +19,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from txnlib.core.display import Written
+from txnlib.engine.commits import Commit
 from txnlib.errors import StepError, TxnlibError
 from txnlib.pipeline.clock import now
 from txnlib.pipeline.failure import failure_of, texts_of
@@ -151,9 +155,25 @@ class _Asked:
 def carry_out(run: Run, steps: Sequence[Step]) -> None:
     """Takes every step after the steps that it reads. What no step makes exists already.
 
-    Among steps that are ready, the first in the list is next. The first failure is raised as StepError, or unchanged if
-    it is a TxnlibError, which already says what to do. Raises ValueError for steps in a cycle.
+    Among steps that are ready, the first in the list is next. Where the engine takes two at a time, the next one may be
+    another, but changes of the run happen after the same steps as ever. Of the failures, the first in this order is
+    raised, as StepError, or unchanged if it is a TxnlibError, which already says what to do; what runs beside it ends
+    first. Raises ValueError for steps in a cycle.
     """
+    tables: list[TableStep] = []
+    for step in _in_order(steps):
+        if isinstance(step, TableStep):
+            tables.append(step)
+            continue
+        _write(run, tables)
+        tables.clear()
+        run.begin(step.name)
+        with _told(run, step):
+            step.decide(run)
+    _write(run, tables)
+
+
+def _in_order(steps: Sequence[Step]) -> Iterator[Step]:
     by_name = {step.name: step for step in steps}
     order = TopologicalSorter({step.name: [name for name in step.reads if name in by_name] for step in steps})
     try:
@@ -165,24 +185,60 @@ def carry_out(run: Run, steps: Sequence[Step]) -> None:
         ready |= set(order.get_ready())
         name = next(name for name in by_name if name in ready)
         ready.remove(name)
-        try:
-            _take(run, by_name[name])
-        except TxnlibError:
-            raise
-        except Exception as error:
-            failure = failure_of(texts_of(error))
-            raise StepError(name, failure.says, sorted(run.written), failure.cause.remedy) from error
+        yield by_name[name]
         order.done(name)
 
 
-def _take(run: Run, step: Step) -> None:
-    run.begin(step.name)
-    if isinstance(step, RunChange):
-        step.decide(run)
+def _write(run: Run, steps: Sequence[TableStep]) -> None:
+    """Writes tables, as many at a time as the engine takes. What begins and ends is told by this thread alone."""
+    if run.engine.steps_at_once == 1:
+        for step in steps:
+            run.begin(step.name)
+            begun = now()
+            with _told(run, step):
+                _note(run, step, _made(run, step), begun)
         return
-    begun = now()
-    commit = run.tables.write(step.name, step.transform(run))
+    waiting = list(steps)
+    running: dict[Future[Commit], tuple[TableStep, datetime]] = {}
+    failed: dict[int, Future[Commit]] = {}
+    with ThreadPoolExecutor(run.engine.steps_at_once) as threads:
+        while running or (waiting and not failed):
+            missing = {step.name for step in (*waiting, *(step for step, _ in running.values()))}
+            ready = [step for step in waiting if missing.isdisjoint(step.reads) and not failed]
+            for step in ready[: run.engine.steps_at_once - len(running)]:
+                waiting.remove(step)
+                run.begin(step.name)
+                running[threads.submit(_made, run, step)] = step, now()
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                step, begun = running.pop(future)
+                if future.exception() is None:
+                    _note(run, step, future.result(), begun)
+                else:
+                    failed[steps.index(step)] = future
+    if failed:
+        first = min(failed)
+        with _told(run, steps[first]):
+            failed[first].result()
+
+
+def _made(run: Run, step: TableStep) -> Commit:
+    return run.tables.write(step.name, step.transform(run))
+
+
+def _note(run: Run, step: TableStep, commit: Commit, begun: datetime) -> None:
     run.written[step.name] = Written(commit.rows, (now() - begun).total_seconds())
     if commit.is_scattered:
         run.scattered.append(step.name)
     run.ended(step.name, run.written[step.name])
+
+
+@contextmanager
+def _told(run: Run, step: Step) -> Iterator[None]:
+    """Raises the failure of a step as StepError, unless it says itself what to do."""
+    try:
+        yield
+    except TxnlibError:
+        raise
+    except Exception as error:
+        failure = failure_of(texts_of(error))
+        raise StepError(step.name, failure.says, sorted(run.written), failure.cause.remedy) from error
