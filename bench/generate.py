@@ -2,6 +2,7 @@
 
     python bench/generate.py FOLDER --mix [--batches 5000000] [--batch-bytes 500] [--partitions 20]
     python bench/generate.py FOLDER --open-producers 1000000
+    python bench/generate.py FOLDER --ids 1000000
     python bench/generate.py FOLDER --multiply CAPTURE TIMES
 
 `--mix` makes a third of the partitions without producer ids, a third idempotent, and a third transactional, where a
@@ -10,6 +11,8 @@ the producers of even number.
 
 `--open-producers` makes logs in which every producer began a transaction and no marker is left, as after the end of a
 log was lost.
+
+`--ids` makes a healthy cluster of so many transactional ids, each with one transaction, which was committed.
 
 `--multiply` makes one large cluster of a small real one: see multiply.py.
 """
@@ -27,12 +30,13 @@ from typing import BinaryIO
 from encode import batch, encode_record, transaction_log_key, transaction_log_value
 from multiply import multiply
 
-from txnlib.core.kafka.transaction_log import TransactionLogEntry
+from txnlib.core.kafka.coordinator_partition import partition_for
+from txnlib.core.kafka.transaction_log import TopicPartition, TransactionLogEntry
 from txnlib.core.kafka.transaction_state import TransactionState
 
 SEGMENT_BYTES = 1 << 30
 START_MS = 1_790_000_000_000
-PARTITIONS, SEED = 20, 7
+PARTITIONS, COORDINATORS, SEED = 20, 50, 7
 #: After the newest record of `--open-producers`, in ms: none of the transactions is young.
 LATER_MS = 3_600_000
 TRANSACTIONAL, CONTROL = 0x10, 0x20
@@ -40,6 +44,14 @@ TRANSACTIONAL, CONTROL = 0x10, 0x20
 HEADER_BYTES, RECORD_BYTES = 61, 7
 #: COMMIT of coordinator epoch 0: length 16, no attributes, key (0, 1), value (0, 0), no headers.
 MARKER_RECORD = bytes.fromhex("20000000080000000" + "10c000000000000" + "00")
+
+#: The records of an id that commits once.
+TRANSACTION = (
+    TransactionState.EMPTY,
+    TransactionState.ONGOING,
+    TransactionState.PREPARE_COMMIT,
+    TransactionState.COMPLETE_COMMIT,
+)
 
 
 @cache
@@ -120,21 +132,22 @@ def transactional_id(producer: int) -> str:
     return f"app-{producer}"
 
 
-def empty_record(offset: int, producer: int) -> bytes:
-    """The batch with the Empty record of a producer."""
+def coordinator_record(offset: int, producer: int, state: TransactionState, at: int, *places: TopicPartition) -> bytes:
+    """The batch with a record of a producer's transactional id."""
+    is_empty, is_complete = state is TransactionState.EMPTY, state is TransactionState.COMPLETE_COMMIT
     entry = TransactionLogEntry(
         transactional_id=transactional_id(producer),
         producer_id=producer,
         producer_epoch=0,
         transaction_timeout_ms=60_000,
-        transaction_state=TransactionState.EMPTY,
-        transaction_partitions=None,
-        last_update_timestamp_ms=START_MS,
-        start_timestamp_ms=None,
+        transaction_state=state,
+        transaction_partitions=None if is_empty else () if is_complete else places,
+        last_update_timestamp_ms=at,
+        start_timestamp_ms=None if is_empty else START_MS,
         version=0,
     )
     body = encode_record(0, 0, transaction_log_key(entry.transactional_id), transaction_log_value(entry))
-    return batch(offset, 0, 0, START_MS, -1, -1, 1, body, epoch=-1)
+    return batch(offset, 0, 0, at, -1, -1, 1, body, epoch=-1)
 
 
 def coordinator_log(folder: Path, producers: range) -> None:
@@ -142,7 +155,7 @@ def coordinator_log(folder: Path, producers: range) -> None:
     folder.mkdir(parents=True)
     out = bytearray()
     for offset, producer in enumerate(p for p in producers if p % 2 == 0):
-        out += empty_record(offset, producer)
+        out += coordinator_record(offset, producer, TransactionState.EMPTY, START_MS)
     (folder / f"{0:020d}.log").write_bytes(bytes(out))
 
 
@@ -180,12 +193,33 @@ def generate_open(root: Path, producers: int, partitions: int = PARTITIONS) -> N
     (root / "capture.json").write_text(json.dumps(notes))
 
 
+def generate_ids(root: Path, ids: int, partitions: int = PARTITIONS) -> None:
+    """Writes a capture with `--ids`."""
+    logs = [SegmentFiles(root / "1" / f"orders-{number}") for number in range(partitions)]
+    coordinators = [SegmentFiles(root / "1" / f"__transaction_state-{number}") for number in range(COORDINATORS)]
+    offsets = dict.fromkeys(coordinators, 0)
+    for producer in range(ids):
+        number, began = producer % partitions, START_MS + producer
+        place, offset = TopicPartition("orders", number), producer // partitions * 2
+        log, coordinator = logs[number], coordinators[partition_for(transactional_id(producer), COORDINATORS)]
+        log.write(batch(offset, 0, TRANSACTIONAL, began, producer, 0, 1, records_of(1, 60)))
+        log.write(batch(offset + 1, 0, TRANSACTIONAL | CONTROL, began + 2, producer, -1, 1, MARKER_RECORD))
+        for step, state in enumerate(TRANSACTION):
+            coordinator.write(coordinator_record(offsets[coordinator], producer, state, began + step, place))
+            offsets[coordinator] += 1
+    for log in (*logs, *coordinators):
+        log.close()
+    notes = {"captured_at_ms": {"default": START_MS + ids + LATER_MS}, "coordinator_partitions": COORDINATORS}
+    (root / "capture.json").write_text(json.dumps(notes))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     kind = parser.add_mutually_exclusive_group(required=True)
     kind.add_argument("--mix", action="store_true")
     kind.add_argument("--open-producers", type=int, metavar="PRODUCERS")
+    kind.add_argument("--ids", type=int)
     kind.add_argument("--multiply", nargs=2, metavar=("CAPTURE", "TIMES"))
     parser.add_argument("--batches", type=int, default=1_000_000)
     parser.add_argument("--batch-bytes", type=int, default=500)
@@ -195,6 +229,8 @@ def main() -> None:
         multiply(Path(given.multiply[0]), given.folder, int(given.multiply[1]))
     elif given.mix:
         generate(given.folder, given.batches, given.batch_bytes, given.partitions)
+    elif given.ids:
+        generate_ids(given.folder, given.ids, given.partitions)
     else:
         generate_open(given.folder, given.open_producers, given.partitions)
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from statistics import median
 from subprocess import run
 
-from generate import generate, generate_open
+from generate import generate, generate_ids, generate_open
 from kafka_tool import print_segments
 from multiply import multiply
 from processes import Watched, watched
@@ -160,6 +160,16 @@ def producers(bench: Bench) -> Iterator[Row]:
     yield Row("their memory, MiB", many.mib, "100,000", few.mib)
 
 
+def ids(bench: Bench) -> Iterator[Row]:
+    """A million healthy transactional ids."""
+    few, many = (
+        bench.audit(bench.capture(f"ids-{count}", lambda made: generate_ids(made, count)))  # noqa: B023
+        for count in (100_000, 1_000_000)
+    )
+    yield Row("1,000,000 transactional ids, s", many.seconds, "100,000", few.seconds)
+    yield Row("their memory, MiB", many.mib, "100,000", few.mib)
+
+
 def partitions(bench: Bench) -> Iterator[Row]:
     """Fifty thousand partitions, each with a few batches."""
     few, many = (
@@ -193,7 +203,7 @@ def _mixed(bench: Bench, millions: float, size: int) -> Path:
 
 
 MEASURES = {
-    each.__name__: each for each in (sample, plans, batches, large_batches, night, producers, partitions, first_command)
+    each.__name__: each for each in (sample, plans, batches, large_batches, night, producers, ids, partitions, first_command)
 }
 
 
