@@ -19,7 +19,7 @@ NO_LEADER: Final = "-1"
 LOG_END: Final = 1 << 62
 
 #: How the reasons of unreadable ranges begin that contain nothing a verdict could use.
-HARMLESS_REASONS: Final = ("UNKNOWN_KEY_VERSION", "UNDECODABLE_COMMIT", "NOT_DUMP_TEXT", "LINE_FORM")
+HARMLESS_REASONS: Final = ("UNKNOWN_KEY_VERSION", "UNDECODABLE_COMMIT", "NOT_DUMP_TEXT", "LINE_FORM", "PRINTED_AGAIN")
 
 #: Tail of a copy whose newest file was not opened.
 UNOPENED: Final = "UNOPENED"

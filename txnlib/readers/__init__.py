@@ -5,6 +5,7 @@
 `fingerprints` what earlier audits have read ·
 `table_readers` one pass through a file · `bundles` files that are read together ·
 `segment` raw segments: `header_columns`, `batch_headers`, `batch_rows`, `decoded_records`, `decoded_metadata` ·
-`text_events`, `text_rows` text · `broker_files` small files next to a log · `arrow_schemas` their columns ·
+`text_events`, `text_rows` text · `printed_again` the same dump twice ·
+`broker_files` small files next to a log · `arrow_schemas` their columns ·
 `typed_rows` rows of tables as dataclasses · `storage` disks and stores.
 """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import PurePath
 from typing import Any, Final, NamedTuple
 
@@ -21,6 +22,7 @@ from txnlib.core.text.events import ConsoleRecord, Dumped, FileEnd, FileStart, U
 from txnlib.core.text.lines import TextLines
 from txnlib.core.text.reasons import UnreadableReason
 from txnlib.errors import UnreadableInputError
+from txnlib.readers.printed_again import Again, PrintedFiles
 from txnlib.readers.storage.object_stores import may_pass
 from txnlib.readers.storage.packed_text import READ_ERRORS, open_text
 
@@ -108,20 +110,21 @@ class DumpPlace(NamedTuple):
 
 
 #: An event of the text with its place; None for text outside any file.
-Located = tuple[DumpPlace | None, Dumped]
+Located = tuple[DumpPlace | None, Dumped | Again]
 
 
 def read_located(lines: TextLines, source: str, topic_partition: tuple[str, int] | None) -> Iterator[Located]:
     """Yields the events of the text. `topic_partition` applies to files whose path does not contain it.
 
     Folders that Kafka is deleting are left out. The first log directory belongs to the source itself; further ones
-    become sources of their own, named `<source>:<log directory>`.
+    become sources of their own, named `<source>:<log directory>`. What is printed again of a file comes as `Again`.
     """
     topic, partition = topic_partition or (None, None)
     place: DumpPlace | None = None
     last: DumpPlace | None = None
     first_directory: str | None = None
-    for value in DumpReader(lines, topic):
+    printed = PrintedFiles()
+    for value in chain.from_iterable(map(printed.mark, DumpReader(lines, topic))):
         if type(value) is FileStart:
             file = value.file
             if (

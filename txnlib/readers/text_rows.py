@@ -35,6 +35,7 @@ from txnlib.readers.arrow_schemas import RowList
 from txnlib.readers.batch_rows import record_batches
 from txnlib.readers.decoded_metadata import metadata_log_rows, metadata_row
 from txnlib.readers.decoded_records import entry_row
+from txnlib.readers.printed_again import Again
 from txnlib.readers.text_events import DumpPlace, Located
 
 _UNKNOWN: Final = -1
@@ -206,6 +207,9 @@ class DumpSegmentRows:
             has_row = place is not None and (kind == "log" or (kind == "snapshot" and not place.is_known))
             self._seen = _Seen(place, value.position) if place is not None and has_row else self._elsewhere
         seen = self._seen
+        if type(value) is Again:
+            # Each time that a file is printed is a row: the longer one counts.
+            value = value.value
         if type(value) is Unreadable:
             seen.add_unreadable(*value)
         elif seen is self._elsewhere:

@@ -13,8 +13,9 @@ from typing import Final, NamedTuple
 from txnlib.core.display import counted, printable, size
 
 #: How the reasons begin of what has nothing that an audit needs: text between the lines of a tool, what was taken off
-#: each line, records that a broker skips, too, and files without a word of Kafka's tools, which were looked through.
-NOTHING_LOST: Final = ("NOT_DUMP_TEXT", "LINE_FORM", "UNKNOWN_KEY_VERSION", "NOT_A_KAFKA_FILE")
+#: each line, what is printed again, records that a broker skips, too, and files without a word of Kafka's tools, which
+#: were looked through.
+NOTHING_LOST: Final = ("NOT_DUMP_TEXT", "LINE_FORM", "PRINTED_AGAIN", "UNKNOWN_KEY_VERSION", "NOT_A_KAFKA_FILE")
 #: How the reason begins of what the user of the audit may not open.
 PERMISSION_DENIED: Final = "PERMISSION_DENIED"
 #: How the reasons begin of files and folders that were not opened at all: what was seen of them is not damage.

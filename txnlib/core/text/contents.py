@@ -91,6 +91,13 @@ def pass_over(lines: TextLines, contents: bytes, size: int, may_follow: Callable
     return _taken(lines, about[-1]) if is_unique else Measured.UNKNOWN
 
 
+def least_size(text: bytes) -> int:
+    """The fewest bytes that a text can have on disk, if it is a part of contents."""
+    if isinstance(text, LongLine):
+        return text.size // (1 + _ADDED_BY_REPLACED)
+    return len(text.rstrip(b"\r\n")) - _ADDED_BY_REPLACED * text.count(_REPLACED)
+
+
 def _taken(lines: TextLines, count: int) -> Measured:
     for _ in range(count):
         lines.next()

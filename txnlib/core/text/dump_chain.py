@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Final, Self
 
 from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
-from txnlib.core.text.dump_lines import NOT_PRINTED, DumpedBatch, DumpedFile
+from txnlib.core.kafka.record_batch import CompressionType
+from txnlib.core.text.dump_lines import NOT_PRINTED, SMALLEST_SIZES, DumpedBatch, DumpedFile
 from txnlib.core.text.events import DumpTail, Remark
 
 _EXCEPTION: Final = b'Exception in thread "'
@@ -70,6 +71,17 @@ class DumpChain:
         is_next = batch.position == self.next_position and batch.base_offset > self.offset_before
         return is_next or batch.base_offset > self.last_offset
 
+    def may_be_followed_by(self, batch: DumpedBatch) -> bool:
+        """Whether a batch is behind the current one, in this file or at the begin of another one."""
+        return batch.base_offset > self.last_offset and (batch.position >= self.next_position or batch.position == 0)
+
+    def is_behind_first(self, batch: DumpedBatch) -> bool:
+        """Whether a batch is where the second one of the file is."""
+        return self.first is not None and (batch.position, batch.base_offset > self.first.last_offset) == (
+            self.first.end,
+            True,
+        )
+
     def holds(self, offset: int) -> bool:
         """Whether this may be the offset of the next record of the current batch."""
         batch = self.batch
@@ -91,6 +103,12 @@ class DumpChain:
         return None if offset > batch.last_offset or self.records >= batch.records_count != NOT_PRINTED else offset
 
     @property
+    def counts_records(self) -> bool:
+        """Whether only the number of lines since the batch's shows the offset of a record: none may be missing."""
+        batch = self.batch
+        return self.next_bare_offset() is not None and batch is not None and batch.records_count > 1
+
+    @property
     def is_control(self) -> bool:
         """Whether the current batch is a control batch."""
         return self.batch is not None and self.batch.is_control
@@ -109,7 +127,23 @@ class DumpChain:
     def lacks_records(self) -> bool:
         """Whether records of the current batch are missing, in a dump that prints records."""
         batch = self.batch
-        return self.is_deep and batch is not None and batch.is_valid and self.records < batch.records_count
+        is_printed = self.is_deep or (self.is_bare and not self.is_control)
+        return is_printed and batch is not None and batch.is_valid and self.records < batch.records_count
+
+    @property
+    def contents_bound(self) -> int | None:
+        """The most bytes that the contents of the current batch's next record can have.
+
+        None if the batch has all its records, if its size does not show it, as that of compressed records, or if it may
+        have records of users, whose payloads may be of any size and imitate any line.
+        """
+        batch = self.batch
+        is_brokers = (
+            self.is_coordinator or self.is_control or (self.may_hold_coordinator_records and self.has_decoded_records)
+        )
+        if batch is None or not is_brokers or not batch.is_valid or batch.compression_type != CompressionType.NONE:
+            return None
+        return batch.size - SMALLEST_SIZES[batch.magic] if self.records < batch.records_count else None
 
     # ---- Transitions
 
@@ -144,6 +178,11 @@ class DumpChain:
     def take_bare_record(self) -> None:
         """Takes a record that is printed without metadata."""
         self.records, self.is_bare = self.records + 1, True
+
+    def give_up_records(self) -> None:
+        """Gives up the other records of the current batch, which are reported as unreadable."""
+        if self.batch is not None:
+            self.records, self.record_offset = self.batch.records_count, self.batch.last_offset
 
     def take_remark(self, remark: Remark | None, text: bytes) -> None:
         """Takes a line that may be a message of the tool about the end of the file."""

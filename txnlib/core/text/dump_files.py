@@ -12,8 +12,9 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from txnlib.core.kafka.record_batch import CompressionType
+from txnlib.core.text.contents import least_size
 from txnlib.core.text.dump_chain import DumpChain
-from txnlib.core.text.dump_lines import DumpedBatch, DumpedFile, is_ticket, read_file_line
+from txnlib.core.text.dump_lines import DumpedBatch, DumpedFile, is_ticket, read_batch_line, read_file_line
 from txnlib.core.text.events import Dumped, FileEnd, FileStart, Unreadable, sample_of
 from txnlib.core.text.lines import TextLines
 from txnlib.core.text.reasons import HARMLESS_AT_THE_END, UnreadableReason
@@ -99,7 +100,8 @@ class FileReader:
         self.header_keys: deque[HeaderKeys] = deque()
         self._before_files: deque[HeaderKeys] = deque()
         self.yielded = 0
-        self.prints_contents = self.is_stopped = False
+        #: `is_lost`: the contents of the current line have no known end.
+        self.prints_contents = self.is_stopped = self.is_lost = False
         #: Whether the current line has its end. Tools end every line.
         self.is_whole = True
 
@@ -211,19 +213,45 @@ class FileReader:
         self.chain = keys.chain
         self.stop(keys.end, b"", UnreadableReason.HEADER_KEYS)
 
-    def stop(self, position: int, text: bytes, reason: UnreadableReason) -> None:
-        """Ends reading: any further line may be a part of contents. Names the files that are not read."""
-        self.is_stopped = True
-        named: dict[bytes, int] = {}
+    def stop(self, position: int, text: bytes, reason: UnreadableReason, contents: bytes | None = None) -> None:
+        """Leaves out contents without a known end: any further line may be a part of them.
+
+        Goes on where a line cannot be: the batch has fewer bytes than the lines up to there. Else ends reading, and
+        names the files that are not read. `contents`: what may be a part of them in the current line; None: do not go
+        on, because another batch may hold the contents.
+        """
+        self.is_lost = True
+        bound = None if contents is None or self.chain is None else self.chain.contents_bound
+        room, named = (bound or 0) - least_size(contents or b""), dict[bytes, int]()
         for other_position, line in self.lines:
+            room -= least_size(line)
             if line.startswith(STARTS) and reason is UnreadableReason.CUT_LINE:
                 reason = UnreadableReason.SIZE_MISMATCH
-            if line.startswith(b"Dumping ") and len(named) < _MOST_NAMED and read_file_line(line) is not None:
+            file = read_file_line(line) if line.startswith(b"Dumping ") else None
+            # Behind the line of another file, batches are not of this one.
+            may_go_on = bound is not None and room < 0 and (file is not None or not named)
+            if may_go_on and self._goes_on(line, file):
+                self.lines.give_back([(other_position, line)])
+                break
+            if file is not None and len(named) < _MOST_NAMED:
                 named.setdefault(line, other_position)
+        else:
+            self.is_stopped = True
         self.unreadable(position, text, reason)
         for line, other_position in named.items():
             self.out.unreadable(other_position, 0, UnreadableReason.FILE_NOT_READ, line)
-        if self.chain is not None and reason is UnreadableReason.CUT_LINE:
+        if self.chain is None:
+            return
+        if not self.is_stopped:
+            self.chain.give_up_records()
+        elif reason is UnreadableReason.CUT_LINE:
             self.chain.is_torn = True
-        elif self.chain is not None:
+        else:
             self.chain.is_unmeasured = True
+
+    def _goes_on(self, line: bytes, file: DumpedFile | None) -> bool:
+        """Whether a line that is no part of contents is another file's first, or that of a later batch."""
+        if file is not None:
+            return True
+        batch = read_batch_line(line) if line.startswith(b"baseOffset: ") else None
+        return batch is not None and self.chain is not None and self.chain.may_be_followed_by(batch)

@@ -206,7 +206,7 @@ _DEFAULT_PLACES: Final[Mapping[bytes, int]] = {b"isTransactional:": 1, b"isContr
 #: The types of the numbers on disk. Packing them is the fastest check of thirteen ranges at once.
 _RANGES: Final = struct.Struct(">qqiiiqhiqqibI")
 #: Size in bytes of the smallest message or batch of formats 0, 1 and 2.
-_SMALLEST_SIZES: Final = (26, 34, 61)
+SMALLEST_SIZES: Final = (26, 34, 61)
 
 
 class _LineLayout(NamedTuple):
@@ -272,7 +272,7 @@ def read_batch_line(line: bytes) -> DumpedBatch | None:
         batch = DumpedBatch._make((*numbers, *words, NOT_PRINTED, NOT_PRINTED))
     except (ValueError, KeyError, struct.error):
         return None
-    is_sound = batch.is_believable and batch.magic in layout.magics and batch.size >= _SMALLEST_SIZES[batch.magic]
+    is_sound = batch.is_believable and batch.magic in layout.magics and batch.size >= SMALLEST_SIZES[batch.magic]
     return batch if is_sound else None
 
 

@@ -46,7 +46,7 @@ from txnlib.core.text.events import (
     is_piece_of_a_line,
     remark_of,
 )
-from txnlib.core.text.lines import LongLine
+from txnlib.core.text.lines import Line, LongLine
 from txnlib.core.text.reasons import UnreadableReason
 
 #: The kinds of lines, by their first words. BARE: of `--skip-record-metadata`.
@@ -63,6 +63,8 @@ _NO_CONTENTS: Final = _HEADER_KEYS + b"]"
 _OF_INDEXES: Final = (b"version: ", b"offset: ", b"timestamp: ")
 #: Beginnings of lines that may follow a truncated line, in the middle of it.
 _STARTS: Final = {b"Dumping ": read_file_line, b"baseOffset: ": read_batch_line, b"| offset: ": read_record_line}
+#: Number of lines in which to find the second batch of a file that is printed again.
+_LOOKED_AT: Final = 64
 #: Beginnings of lines that no prose has.
 _BEGINNINGS: Final = (b"baseOffset: ", b"| offset: ")
 
@@ -95,7 +97,7 @@ class DumpReader(FileReader):
         if not text:
             return
         kind = _FREQUENT.get(text[:10]) or _kind_of(text) or ("BARE" if line.startswith(_BARE_PAYLOAD) else "")
-        self.is_whole = line.endswith(b"\n")
+        self.is_whole, self.is_lost = line.endswith(b"\n"), False
         read = _READ.get(kind)
         if read is None or not read(self, position, line.lstrip() if kind == "RECORD" else text):
             self.read_other(position, line, text)
@@ -114,6 +116,8 @@ class DumpReader(FileReader):
         if not is_next and batch.position == 0 and chain.first not in (None, batch):
             # The `Dumping` line of another file is lost.
             chain, is_next = self.start_file(position, DumpedFile()), True
+        elif not is_next and batch == chain.first and not chain.is_doubted and self._begins_again(chain):
+            chain, is_next = self.start_file(position, chain.file), True
         elif not is_next and not chain.is_resumed_by(batch):
             self.unreadable(position, text, UnreadableReason.OUT_OF_CHAIN)
             return True
@@ -135,6 +139,17 @@ class DumpReader(FileReader):
         else:
             self.out.values.append(batch)
         return True
+
+    def _begins_again(self, chain: DumpChain) -> bool:
+        """Whether the first batch line of a file, once more, begins it once more: then its second one follows."""
+        ahead: list[Line] = []
+        while len(ahead) < _LOOKED_AT and (found := self.lines.next()) is not None:
+            ahead.append(found)
+            if found[1].startswith(b"baseOffset: "):
+                break
+        self.lines.give_back(ahead)
+        batch = read_batch_line(ahead[-1][1]) if ahead and chain.batch != chain.first else None
+        return batch is not None and chain.is_behind_first(batch)
 
     # ---- Records
 
@@ -158,7 +173,7 @@ class DumpReader(FileReader):
             own = own if own is not None and self._is_alike(position, record, own) else None
             if not self._read_text(position, record, own):
                 return False
-        if self.is_stopped:
+        if self.is_lost:
             return True
         if own is None:
             self._skip_record(position, text)
@@ -235,7 +250,8 @@ class DumpReader(FileReader):
         if record.is_alone and not record.text.removeprefix(b"]").startswith((KEY, PAYLOAD)):
             # Neither contents nor header keys, so that nothing can go on.
             return False
-        self.stop(position, record.text, UnreadableReason.CUT_LINE if is_cut else UnreadableReason.SIZE_MISMATCH)
+        reason = UnreadableReason.CUT_LINE if is_cut else UnreadableReason.SIZE_MISMATCH
+        self.stop(position, record.text, reason, None if chain is None else record.text)
         return True
 
     def _may_follow(self, line: bytes) -> bool:
@@ -260,17 +276,22 @@ class DumpReader(FileReader):
         """A line of `--skip-record-metadata`."""
         chain = self.chain
         offset = None if chain is None else chain.next_bare_offset()
-        if chain is None or chain.batch is None or offset is None:
-            return False
         contents = b" " + text.removeprefix(b"| ")
         decoded = contents.removeprefix(KEY)
+        if chain is None or chain.batch is None or offset is None:
+            is_bare = chain is not None and chain.is_bare
+            if not is_bare or read_coordinator_text(self.lines, decoded + b"\n", NOT_PRINTED) is None:
+                return False
+            # The line of its batch is lost.
+            self.unreadable(position, text, UnreadableReason.OUT_OF_CHAIN)
+            return True
         timestamp = chain.batch.max_timestamp if chain.batch.records_count == 1 else NOT_PRINTED
         if chain.may_hold_coordinator_records and len(decoded) < len(contents) and decoded.startswith(DECODED):
             self._read_coordinator_record(position, offset, timestamp, decoded + b"\n", NOT_PRINTED, chain)
         elif chain.holds_metadata and contents.startswith(METADATA_PAYLOADS):
             self._read_metadata_record(position, offset, chain.batch.max_timestamp, contents + b"\n", chain)
         else:
-            self.stop(position, text, UnreadableReason.SIZE_MISMATCH)
+            self.stop(position, text, UnreadableReason.SIZE_MISMATCH, text)
         chain.take_bare_record()
         return True
 
@@ -281,9 +302,11 @@ class DumpReader(FileReader):
         is_undecoded = text.startswith(UNDECODED)
         decoded = None if is_undecoded else read_coordinator_text(self.lines, text, key_size)
         chain.has_decoded_records = True
-        if decoded is None and not is_undecoded and not is_id_whole(text, key_size):
+        is_broken = decoded is None and not is_undecoded
+        if is_broken and (chain.counts_records or not is_id_whole(text, key_size)):
             is_cut = not text.endswith(b"\n")
-            self.stop(position, text, UnreadableReason.CUT_LINE if is_cut else UnreadableReason.SIZE_MISMATCH)
+            reason = UnreadableReason.CUT_LINE if is_cut else UnreadableReason.SIZE_MISMATCH
+            self.stop(position, text, reason, text)
         elif decoded is None:
             reason = reason_of_undecoded(text) if text.endswith(b"\n") else UnreadableReason.CUT_LINE
             self.unreadable(position, text, reason)
@@ -335,6 +358,9 @@ class DumpReader(FileReader):
         if remark is not None or is_of_index:
             return
         is_whole = self.is_whole
+        if chain is not None and chain.counts_records and (KEY in text or PAYLOAD in text):
+            self.stop(position, text, _reason_of(text, is_whole=is_whole), text)
+            return
         is_piece = text.startswith(_BEGINNINGS) or is_piece_of_a_line(text) or (not is_whole and _may_begin(text))
         is_piece |= chain is not None and chain.file.kind == "snapshot" and text.startswith(b"producerId: ")
         if is_piece and self._read_line_behind(position, line, text):
@@ -346,7 +372,9 @@ class DumpReader(FileReader):
             chain.is_torn = True
         may_go_on = text.startswith(b"|") or is_of_old_tool(text)
         if may_go_on and (KEY in text or PAYLOAD in text or _is_open(text)):
-            self.stop(position, text, _reason_of(text, is_whole=is_whole))
+            is_own = chain is not None and (offset_of(text) == NOT_PRINTED or chain.holds(offset_of(text)))
+            contents = max((text.partition(label)[2] for label in (_HEADER_KEYS, KEY, PAYLOAD)), key=len)
+            self.stop(position, text, _reason_of(text, is_whole=is_whole), contents if is_own else None)
         else:
             self.unreadable(position, text, _reason_of(text, is_whole=is_whole))
 

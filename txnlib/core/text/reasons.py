@@ -11,6 +11,8 @@ class UnreadableReason(StrEnum):
     NOT_DUMP_TEXT = "NOT_DUMP_TEXT"
     #: What each line carries besides the tool's own text, and what was taken off; length 0.
     LINE_FORM = "LINE_FORM: this was taken off each line"
+    #: A file that the text has printed before, and equal batches, records or producers of it; length 0.
+    PRINTED_AGAIN = "PRINTED_AGAIN: the text prints this file more than once; what is equal counts once"
     #: A part of a line.
     BROKEN_LINE = "BROKEN_LINE"
     #: A line in a form that only tools before 2.8 print.
