@@ -85,6 +85,7 @@ class FakeBrokers:
     def __init__(self, logs: dict[tuple[str, int], Log], *, most_batches: int = 1) -> None:
         self.logs, self._most_batches = logs, most_batches
         self.silent: set[int | None] = set()
+        self.lost: set[int] = set()
         self.features = {"transaction.version": 2}
         self.topic_id = 7
         self.has_topic_ids = True

@@ -133,6 +133,8 @@ class _Capture:
         return self._captured()
 
     def _captured(self) -> Captured:
+        if self._client.lost:
+            self._progress.say(cluster.lost_text(self._client.lost))
         return Captured(
             [self._taken[each] for each in sorted(self._taken)], is_without_coordinators=bool(self._metadata.refused)
         )
@@ -390,7 +392,8 @@ class _Capture:
                 ids = cluster.listed_ids(self._client, broker)
                 described = cluster.described_transactions(self._client, broker, ids)
             except (MovedError, RefusedError, OSError) as error:
-                self._progress.say(f"the coordinators of broker {broker} did not answer: {error}")
+                if broker not in self._client.lost:
+                    self._progress.say(f"the coordinators of broker {broker} did not answer: {error}")
                 continue
             rows = []
             for each in described:

@@ -136,6 +136,10 @@ _CONNECT_SECONDS: Final = 4
 _TRIES_SECONDS: Final = 10
 _OPTIONAL_SECONDS: Final = 5
 _SILENT_SECONDS: Final = 60
+#: How long brokers may be waited for in vain, all together. After that, one that has never answered has a second, once:
+#: so a cluster that names endless brokers, or a firewall before most of them, costs a bounded time.
+_VAIN_SECONDS: Final = 300
+_LAST_SECONDS: Final = 1
 _PAUSE_SECONDS: Final = 0.5
 #: How often a thread that waits for an answer looks whether it should stop, and how long closing waits for the
 #: library's thread.
@@ -180,6 +184,10 @@ class Client:
         #: When brokers did not answer in time, and who answered last.
         self._given_up: dict[int, float] = {}
         self._answered_last: int | None = None
+        #: Who ever answered, who is not asked any more, and for how long brokers were waited for in vain.
+        self._answered: set[int] = set()
+        self.lost: set[int] = set()
+        self._vain_seconds = 0.0
         self._stopping = threading.Event()
         if "sasl_oauth_token_provider" in config:
             config["sasl_oauth_token_provider"].token()  # if it fails, no broker is to blame
@@ -284,9 +292,9 @@ class Client:
 
     @property
     def silent(self) -> set[int]:
-        """Brokers that did not answer in the last minute, and are not asked again so soon."""
+        """Brokers that did not answer in the last minute, and are not asked again so soon, or never."""
         now = time.monotonic()
-        return {broker for broker, at in self._given_up.items() if now - at < _SILENT_SECONDS}
+        return self.lost | {broker for broker, at in self._given_up.items() if now - at < _SILENT_SECONDS}
 
     def ask(self, request: Any, broker: int, *, is_optional: bool = False) -> Any:
         """The answer of a broker. Tries again while the connection fails.
@@ -298,19 +306,25 @@ class Client:
         assert request.name.removesuffix("Request") in READ_ONLY, f"{request.name} is not a request that only reads"
         if broker in self.silent:
             raise MovedError(f"{self._name(broker)} did not answer before")
-        seconds = _OPTIONAL_SECONDS if is_optional else _TRIES_SECONDS
-        until = time.monotonic() + seconds
+        is_last = self._vain_seconds >= _VAIN_SECONDS and broker not in self._answered
+        seconds = _LAST_SECONDS if is_last else _OPTIONAL_SECONDS if is_optional else _TRIES_SECONDS
+        began = time.monotonic()
         while True:
             try:
-                answer = self._run(request, broker, seconds * 1000 if is_optional else None)
+                until = began + seconds if is_last else None
+                answer = self._run(request, broker, seconds * 1000 if is_optional else None, until)
             except self._failed as error:
-                if time.monotonic() >= until:
-                    if not is_optional:
+                if is_last or time.monotonic() >= began + seconds:
+                    if is_last:
+                        self.lost.add(broker)
+                    elif not is_optional:
                         self._given_up[broker] = time.monotonic()
+                    self._vain_seconds += time.monotonic() - began
                     problem, remedy = meaning(error, self._config, is_broker=None)
                     raise MovedError(f"{self._name(broker)} does not answer: {problem}. {remedy}") from error
             else:
                 self._answered_last = broker
+                self._answered.add(broker)
                 return answer
             self.pause(_PAUSE_SECONDS)
 
@@ -332,13 +346,18 @@ class Client:
         known = self._manager.cluster.broker_metadata(broker)
         return f"broker {broker}" + (f" ({_address(known)})" if known else "")
 
-    def _run(self, request: Any, broker: int | None, timeout_ms: int | None = None) -> Any:
+    def _run(self, request: Any, broker: int | None, timeout_ms: int | None = None, until: float | None = None) -> Any:
+        """The answer. `until`: on the monotonic clock, when not to wait any more, whatever the library still tries."""
+        from kafka.errors import KafkaTimeoutError
+
         self.pause(0)
         answered = threading.Event()
         future = self._manager.call_soon(self._manager.send, request, broker, timeout_ms)
         future.add_both(lambda _: answered.set())
         while not answered.wait(_GLANCE_SECONDS):
             self.pause(0)
+            if until is not None and time.monotonic() > until:
+                raise KafkaTimeoutError
         if future.exception is not None:
             raise future.exception
         return future.value

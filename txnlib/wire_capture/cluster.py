@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from uuid import UUID
 
+from txnlib.core.display import counted, some_of
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.core.kafka.topics import is_topic_name
 from txnlib.core.rows import grouped
@@ -35,6 +36,11 @@ SETTINGS: Final = (
     "log.message.timestamp.type",
     "inter.broker.protocol.version",
 )
+#: Far above what one cluster of Kafka has. A capture connects to each broker, and has a folder for each partition.
+_MOST_BROKERS: Final = 1_000
+_MOST_PARTITIONS: Final = 1_000_000
+#: Most brokers to name in a sentence.
+_NAMED: Final = 5
 #: Partitions in one request.
 _AT_ONCE: Final = 500
 _NOBODYS_ID: Final = "txnlib-capture"
@@ -125,6 +131,8 @@ def metadata(client: Client, topics: Sequence[str] | None = None, broker: int | 
                 for each in of_topic.partitions
             ]
         brokers = tuple(each.node_id for each in answer.brokers)
+        _check_count(len(brokers), _MOST_BROKERS, "brokers", asked_one)
+        _check_count(len(found), _MOST_PARTITIONS, "partitions", asked_one)
         _check_numbers(brokers, found)
         return Metadata(answer.cluster_id, brokers, tuple(sorted(found)), tuple(refused))
 
@@ -136,6 +144,26 @@ def _check_name(topic: str | None, broker: int) -> None:
             f"it names a topic {topic!r}, and Kafka forbids that name",
             "No broker of Kafka does that: check who answers at its address",
         )
+
+
+def _check_count(count: int, most: int, what: str, broker: int) -> None:
+    """Raises UnreadableInputError for a cluster that a capture would never end with."""
+    if count > most:
+        raise UnreadableInputError(
+            f"broker {broker}",
+            f"it names {count:,} {what}, and a capture takes {most:,} at most",
+            "No cluster of Kafka has so many: check who answers at its address",
+        )
+
+
+def lost_text(brokers: Iterable[int]) -> str:
+    """What is said of brokers that are not asked any more."""
+    names = [str(broker) for broker in sorted(brokers)]
+    return (
+        f"{counted(len(names), 'broker')} had a second to answer, because others had not answered for minutes:"
+        f" {some_of(names, _NAMED)}. Check the network from here to the addresses that brokers name"
+        " (advertised.listeners), then call it again"
+    )
 
 
 def _check_numbers(brokers: Sequence[int], partitions: Sequence[Partition]) -> None:
