@@ -203,7 +203,8 @@ def _mixed(bench: Bench, millions: float, size: int) -> Path:
 
 
 MEASURES = {
-    each.__name__: each for each in (sample, plans, batches, large_batches, night, producers, ids, partitions, first_command)
+    each.__name__: each
+    for each in (sample, plans, batches, large_batches, night, producers, ids, partitions, first_command)
 }
 
 

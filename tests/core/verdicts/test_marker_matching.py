@@ -19,6 +19,7 @@ from txnlib.core.verdicts.match import (
     Histories,
     MarkerGroup,
     StoredMatch,
+    has_own_epoch,
     marker_epoch,
     may_be_again,
     stored_match,
@@ -87,6 +88,15 @@ def test_a_marker_fits_by_type_epochs_and_times(of_decision, of_marker, clocks, 
     of, written = replace(decision(100), **of_decision), replace(marker(110), **of_marker)
     assert Comparison(clocks).cost(of, written) == cost
     assert Comparison(clocks, is_strict=True).cost(of, written) == strict_cost
+
+
+@pytest.mark.parametrize(
+    ("began", "ended", "client", "is_own"), [(4, 5, 2, True), (5, 5, 2, False), (4, 5, 1, False), (4, 5, None, False),
+    (None, 5, 2, False), (4, None, 2, False)]
+)  # fmt: skip
+def test_an_end_of_transactions_v2_has_an_epoch_of_its_own(began, ended, client, is_own):
+    of = replace(decision(0), first_epoch=began, decided_epoch=ended, client_transaction_version=client)
+    assert has_own_epoch(of) is is_own
 
 
 def test_a_time_of_the_value_counts_before_the_append_time():

@@ -23,12 +23,15 @@ from tests.support.dossier_samples import (
     judged,
 )
 from txnlib.core.cluster_metadata import Election
+from txnlib.core.copies import CopyBeside, LeaderEpoch
 from txnlib.core.kafka.transaction_log import TopicPartition
 from txnlib.core.verdicts.axioms import AXIOMS, Axiom
 from txnlib.core.verdicts.clocks import ClockBounds, Clocks
 from txnlib.core.verdicts.coordinators import PartitionFacts
-from txnlib.core.verdicts.dossier import Carried, EarlierAudit, OddStep, SiblingMarkers, UnexplainedCommit
+from txnlib.core.verdicts.dossier import Carried, EarlierAudit, OddStep, Owner, SiblingMarkers, UnexplainedCommit
+from txnlib.core.verdicts.reason import Reason
 from txnlib.core.verdicts.scene import COMPARED, MOST_COMPARED
+from txnlib.core.verdicts.world import GIVEN_UP
 
 #: Leaders changed since, and nothing shows how.
 CHANGED = {"copy": {"leader_epoch": 4}}
@@ -166,6 +169,36 @@ def test_a_premise_decides(axiom, changes, is_proven):
 
 def test_each_premise_is_in_the_grid_but_that_of_the_first_statement():
     assert {axiom for axiom, _, _ in GRID} == AXIOMS.keys() - {Axiom.FILES}
+
+
+def led(*epochs: tuple[int, int]) -> tuple[LeaderEpoch, ...]:
+    return tuple(LeaderEpoch(leader_epoch=epoch, from_offset=offset) for epoch, offset in epochs)
+
+
+#: The newest leader epoch in the checkpoint of a copy of the coordinator, and where it begins -> whether the log of its
+#: leader, with leader epochs 0 and 2 from offset 3 on, has all that it had.
+BESIDE = [
+    ((1, 2), False), ((1, 3), True), ((1, 4), True), ((2, 2), True), ((0, 0), True), ((3, 2), True), ((None, 2), True),
+    ((1, None), True),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("beside", "is_proven"), BESIDE)
+def test_a_leader_that_lacked_records_of_a_coordinator_wrote_others_which_are_lost(beside, is_proven):
+    copies = (CopyBeside("raw:9", "9", *beside),)
+    row = judged(coordinator_copy={"leader_epochs": led((0, 0), (2, 3)), "copies_beside": copies})
+    assert row.safety[2].holds is is_proven
+    assert is_proven or "a checkpoint of broker 9 has leader epoch 1 from offset 2 on" in row.safety[2].says
+
+
+@pytest.mark.parametrize(
+    ("reason", "is_proven"), [*((reason, True) for reason in sorted(GIVEN_UP)), (Reason.EXPECTED, False), (None, False)]
+)
+def test_no_decision_follows_a_night_on_which_a_producer_id_had_been_given_up(reason, is_proven):
+    """It was open under the leader of its first batch; a marker that was lost was written before."""
+    seen = replace(SEEN, reason=reason, carried=None)
+    row = judged(**{**only_left(), "claim": {"owner": Owner.ROTATED}, "span": {"earlier": (seen,)}, **CHANGED})
+    assert row.safety[2].holds is is_proven
 
 
 @pytest.mark.parametrize(("kind", "is_proven"), [("COMMIT", False), ("ABORT", True)])
