@@ -151,17 +151,20 @@ def markers_elsewhere(opened: DataFrame, record_batches: DataFrame, copies: Sequ
     return select(_ELSEWHERE, opened=opened, batches=record_batches, others=others)
 
 
-def cleaned_markers(
+def vanished_markers(
     opened: DataFrame, record_batches: DataFrame, transactions: DataFrame, copies: Sequence[CoverageRow]
 ) -> DataFrame:
     """The markers of producers with something open that the cleaner emptied, so that nothing tells whether they were
-    COMMITs; but for those that may be of a decision that is left. Columns: producer_id, topic, partition, ms,
-    leader_epoch."""
-    rows = [(copy.topic, copy.partition, copy.source) for copy in _of_judged_topics(copies)]
-    others = local_rows(opened.sparkSession, rows, COPY_DDL)
+    COMMITs, and the COMMITs that a newer leader truncated; but for those that may be of a decision that is left.
+    Columns: producer_id, topic, partition, ms, leader_epoch."""
+    rows = [
+        (*(copy.topic, copy.partition, copy.source), [plain(each) for each in copy.truncated or ()])
+        for copy in _of_judged_topics(copies)
+    ]
+    others = local_rows(opened.sparkSession, rows, f"{COPY_DDL}, truncated {TRUNCATED.simpleString()}")
     frames = {"opened": opened, "batches": record_batches, "transactions": transactions, "others": others}
-    found = kept_if_any(select(_CLEANED, **frames))
-    return no_rows(opened.sparkSession, _CLEANED_DDL) if found is None else found
+    found = kept_if_any(select(_VANISHED, **frames))
+    return no_rows(opened.sparkSession, _VANISHED_DDL) if found is None else found
 
 
 def _of_judged_topics(copies: Sequence[CoverageRow]) -> list[CoverageRow]:
@@ -175,23 +178,28 @@ def _of_judged_topics(copies: Sequence[CoverageRow]) -> list[CoverageRow]:
 _SURVIVES: Final = survives("partition_leader_epoch", "base_offset")
 #: The bare header of a control batch.
 _IS_CLEANED: Final = "(is_control AND control_type IS NULL AND records_count = 0)"
-_CLEANED_DDL: Final = "producer_id long, topic string, partition int, ms long, leader_epoch int"
-_CLEANED: Final = f"""
-SELECT DISTINCT cleaned.*
+_VANISHED_DDL: Final = "producer_id long, topic string, partition int, ms long, leader_epoch int"
+#: A coordinator sends a marker again that its leader had not acknowledged when it was deposed. So a decision explains a
+#: truncated one also where it has another.
+_VANISHED: Final = f"""
+SELECT DISTINCT vanished.producer_id, vanished.topic, vanished.partition, ms, leader_epoch
 FROM (
-  SELECT producer_id, topic, partition, max_timestamp_ms AS ms, partition_leader_epoch AS leader_epoch
-  FROM {{batches}} LEFT SEMI JOIN {{others}} AS others USING (topic, partition, source)
+  SELECT producer_id, topic, partition, max_timestamp_ms AS ms, partition_leader_epoch AS leader_epoch,
+    control_type AS type, producer_epoch AS epoch
+  FROM {{batches}} JOIN {{others}} AS others USING (topic, partition, source)
   LEFT SEMI JOIN {{opened}} AS opened USING (producer_id)
-  WHERE {_IS_CLEANED}
-) AS cleaned
+  WHERE {_IS_CLEANED} OR (control_type = 'COMMIT' AND NOT ({_SURVIVES}))
+) AS vanished
 LEFT ANTI JOIN (
-  SELECT producer_id, inline(markers), unix_millis(coalesce(decided, start)) - {UNKNOWN_CLOCKS_DIFFER_MS} AS since_ms,
+  SELECT producer_id, outcome, coalesce(decided_epoch, producer_epoch) AS decided_epoch, inline(markers),
+    unix_millis(coalesce(decided, start)) - {UNKNOWN_CLOCKS_DIFFER_MS} AS since_ms,
     unix_millis(completed) + {UNKNOWN_CLOCKS_DIFFER_MS} AS until_ms
   FROM {{transactions}}
 ) AS decided
-  ON decided.producer_id = cleaned.producer_id AND decided.topic = cleaned.topic
-    AND decided.partition = cleaned.partition AND decided.marker_offset IS NULL
-    AND coalesce(cleaned.ms >= since_ms, TRUE) AND coalesce(cleaned.ms <= until_ms, TRUE)
+  ON decided.producer_id = vanished.producer_id AND decided.topic = vanished.topic
+    AND decided.partition = vanished.partition
+    AND ((type IS NULL AND decided.marker_offset IS NULL) OR (type = outcome AND epoch = decided_epoch))
+    AND coalesce(vanished.ms >= since_ms, TRUE) AND coalesce(vanished.ms <= until_ms, TRUE)
 """
 _MARKER: Final = {
     "is_truncated": f"NOT ({_SURVIVES})",

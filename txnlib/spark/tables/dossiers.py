@@ -38,7 +38,7 @@ from txnlib.spark.instants import clock_ms, latest_ms
 from txnlib.spark.joins import broadcast, select
 from txnlib.spark.producers.producer_spans import IS_OPEN
 from txnlib.spark.schemas import COPY, PRODUCER, TOPIC_PARTITION
-from txnlib.spark.tables.batch_evidence import cleaned_markers, files_beside, markers_elsewhere, stamps_around
+from txnlib.spark.tables.batch_evidence import files_beside, markers_elsewhere, stamps_around, vanished_markers
 from txnlib.spark.windows import BEFORE, RECORDS_OF_ID, last_of
 
 #: The columns of the `open_transactions` of earlier audits.
@@ -77,7 +77,7 @@ def dossiers(
         located=located,
         stamps=stamps_around(located, record_batches),
         markers_elsewhere=markers_elsewhere(opened, record_batches, coverage),
-        cleaned=cleaned_markers(opened, record_batches, transactions, coverage),
+        vanished=vanished_markers(opened, record_batches, transactions, coverage),
         files_beside=files_beside(opened, producer_snapshots, aborted_transactions, coverage),
         producer_spans=producer_spans,
         checked_batches=checked_batches,
@@ -256,11 +256,11 @@ elsewhere AS (
       AND (of_topic != opened.topic OR of_partition != opened.partition) AS is_committed
   FROM marked JOIN {{opened}} AS opened USING (producer_id)
   UNION ALL
-  SELECT opened.topic, opened.partition, producer_id, opened.start_offset, cleaned.topic, cleaned.partition,
-    TRUE, NULL, cleaned.leader_epoch, NULL, TRUE, {latest_ms("ms")},
+  SELECT opened.topic, opened.partition, producer_id, opened.start_offset, vanished.topic, vanished.partition,
+    TRUE, NULL, vanished.leader_epoch, NULL, TRUE, {latest_ms("ms")},
     coalesce({clock_ms("ms")}, {NO_INSTANT_MS}), FALSE
-  FROM {{cleaned}} AS cleaned JOIN {{opened}} AS opened USING (producer_id)
-  WHERE cleaned.topic != opened.topic OR cleaned.partition != opened.partition
+  FROM {{vanished}} AS vanished JOIN {{opened}} AS opened USING (producer_id)
+  WHERE vanished.topic != opened.topic OR vanished.partition != opened.partition
 ),
 siblings AS (
   SELECT topic, partition, producer_id, start_offset, collect_list({struct(SiblingMarkers, _SIBLING)}) AS siblings
