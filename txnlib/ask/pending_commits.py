@@ -74,6 +74,17 @@ def groups_text(row: Row) -> str:
     return f"{names} cannot fetch their offsets of these partitions {unstable}" if said else ""
 
 
+def waiting_text(rows: Sequence[Row]) -> str:
+    """Which groups cannot fetch offsets until these transactions end, as the end of a sentence; empty if none is known
+    to wait."""
+    groups = sorted({commit["group_id"] for row in rows for commit in row.get("pending_commits") or ()})
+    if not groups:
+        return ""
+    named = some_of([printable(group) for group in groups], SHOWN_GROUPS)
+    who = f"group {named} cannot fetch its" if len(groups) == 1 else f"groups {named} cannot fetch their"
+    return f"; {who} offsets"
+
+
 def dropped_text(row: Row) -> str:
     """What an abort drops of groups, as the end of a sentence; empty if nothing of the kind is known."""
     of_groups = grouped(row.get("pending_commits") or (), lambda commit: commit["group_id"])

@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from txnlib.ask.extents import Reach
+from txnlib.ask.pending_commits import waiting_text
 from txnlib.ask.reach_text import held
 from txnlib.ask.rows import Row, transactions_of
 from txnlib.ask.stuck_ids import STUCK_ID, StuckId
@@ -424,10 +425,10 @@ def cards(section: str, rows: Sequence[Row]) -> list[list[Row]]:
 
 
 def _counted(name: str, number: int, report: Report) -> Counted:
-    """How many partitions they hold, for how long and by which clock, how many offsets wait, and how many only wait
-    themselves."""
+    """What they hold, for how long and by which clock, what waits for them, and how many only wait themselves."""
     reach = report.extents.get(name)
     said = "" if reach is None else f": {held(reach, report.as_of_ms)}"
+    said += "" if name == "OPEN" else waiting_text(report.transactions.get(name, ()))
     known = 0 if report.known is None else report.known.whole.get(name, 0)
     return Counted(name, number, f"{meaning(name, number)}{said}{f' ({known} acknowledged)' if known else ''}")
 
@@ -438,8 +439,7 @@ def _counted_ids(report: Report) -> Counted:
     named = f"{printable(first.transactional_id)} has been in {first.for_how_long(report.as_of_ms)}"
     if number == 1:
         return Counted(STUCK_ID, 1, f"an id holds no partition, and can begin no transaction: {named}")
-    more = f", the longest: {named}"
-    return Counted(STUCK_ID, number, f"ids hold no partition, and can begin no transaction{more}")
+    return Counted(STUCK_ID, number, f"ids hold no partition, and can begin no transaction, the longest: {named}")
 
 
 def _place_of_finding(row: Row) -> str:
