@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.support.cases import AT_ONE, NOON, Given, case, derived, replace
+from tests.support.dossier_samples import DECISION
 from txnlib.core.copies import CoverageRow, Role
+from txnlib.core.display import FIRST_OF_TEXT, OFFSETS_OF_TEXT
 from txnlib.core.kafka.coordinator_partition import CountBasis
 from txnlib.core.kafka.transaction_state import TransactionState
 from txnlib.core.verdicts import doubt as doubts
@@ -459,7 +461,10 @@ def test_instants_that_are_noted_are_not_asked_for(sources, noted_ms, begins):
     of = case(replace(PARTITION, is_instant_assumed=True, captured_at_ms=NOON), COMPLETE)
     copies = tuple(CoverageRow(source=each, status="PARTIAL", captured_at_ms=noted_ms) for each in sources)
     derived(of, possible_coordinators=[CoordinatorPartition(partition=3, copies=copies)])
-    assert explain(Reason.CAPTURE_SKEW, of, NOON).startswith(begins)
+    said = explain(Reason.CAPTURE_SKEW, of, NOON)
+    assert said.startswith(begins)
+    # One reason: where the instants are one, or unknown, they are not called different.
+    assert ("different instants" in said) is (begins == "the copies of the partition")
 
 
 @pytest.mark.parametrize(
@@ -474,3 +479,24 @@ def test_several_numbers_of_coordinators_are_named_if_no_partition_is_missing(mi
     of = case(PARTITION, replace(NOBODY, missing_partitions=missing, count_basis=basis))
     said = explain(Reason.COORDINATOR_PARTITION_NOT_CAPTURED, of, NOON)
     assert ("how many partitions" in said) is is_ambiguous
+
+
+def test_a_record_of_a_text_without_offsets_has_no_made_up_one():
+    """Its offset only gives an order."""
+    made_up = FIRST_OF_TEXT + 2 * OFFSETS_OF_TEXT
+    assert replace(DECISION, last_record_offset=made_up).place == "record 2 of its text of __transaction_state-3"
+
+
+@pytest.mark.parametrize(
+    ("noted_ms", "said"),
+    [
+        (NOON, "a console consumer's text does not tell where it ends: dump or copy __transaction_state-3"),
+        (None, "the instants of the copies are not known: give --captured-at TIME, or copy"),
+    ],
+)
+def test_what_helps_against_a_skew_is_of_its_one_reason(noted_ms, said):
+    of = case(replace(PARTITION, is_instant_assumed=True, captured_at_ms=NOON), COMPLETE)
+    copies = (CoverageRow(source="console:.", status="PARTIAL", captured_at_ms=noted_ms),)
+    derived(of, possible_coordinators=[CoordinatorPartition(partition=3, copies=copies)])
+    skewed = replace(judge(of), verdict=Verdict.UNKNOWN, reason=Reason.CAPTURE_SKEW)
+    assert remedy(of, skewed, answer_of(of)).do_not_abort_because.startswith(said)

@@ -19,7 +19,7 @@ from txnlib.core.verdicts.case import Case, Crc
 from txnlib.core.verdicts.doubt import NOBODY_ENDS_IT, known_at_ms
 from txnlib.core.verdicts.files_beside import files_against, leader_in_words, newer_leader
 from txnlib.core.verdicts.no_commit import Answer
-from txnlib.core.verdicts.reason import Reason, Verdict, reason_by_records
+from txnlib.core.verdicts.reason import Reason, Verdict, fields_of, reason_by_records
 from txnlib.core.verdicts.statements import Proof, Refuters, Statement, refuted, settled
 from txnlib.core.verdicts.verdict import Judgement
 
@@ -208,7 +208,7 @@ def _witnesses_of_coordinators(case: Case) -> list[str]:
     which = f"__transaction_state-{case.claim.coordinator_partition}"
     return [
         f"the copy of {which} from its leader, taken at {taken}",
-        f"the last record of {case.claim.transactional_id}, at offset {case.claim.record_offset}: {state}",
+        f"the last record of {case.claim.transactional_id}, at {fields_of(case)['record_place']}: {state}",
         *order,
     ]
 

@@ -118,7 +118,7 @@ _PROVEN, _L, _P = Likelihood.PROVEN, Likelihood.LIKELY, Likelihood.POSSIBLE
 _AFTER_MARKER: Final = "the open batches are after the {marker_type} marker at offset {marker_offset}"
 _NO_RECORD: Final = "no record of any coordinator names producer {producer_id}"
 _EPOCHS: Final = "epoch {producer_epoch} in the partition, {coordinator_producer_epoch} at the coordinator"
-_RECORD: Final = "{transactional_id} at offset {record_offset} of __transaction_state-{coordinator_partition}"
+_RECORD: Final = "{transactional_id} at {record_place} of __transaction_state-{coordinator_partition}"
 
 _LATE_AT_MARKERS_EPOCH: Final = CauseRule(
     CauseName.LATE_PRODUCE, _L, _AFTER_MARKER + ", with its epoch {marker_epoch}", _is_same_epoch
@@ -349,19 +349,19 @@ CAUSES: Final[Mapping[Reason, tuple[CauseRule, ...]]] = {
         CauseRule(
             CauseName.LEADER_UNREACHABLE,
             _P,
-            "no marker since the decision at offset {record_offset}",
+            "no marker since the decision at {record_place}",
             lambda case: not is_leaderless(case) and case.place.too_few_in_sync is None,
         ),
         CauseRule(
             CauseName.FORGOTTEN,
             _P,
-            "no marker since the decision at offset {record_offset} of __transaction_state-{coordinator_partition}",
+            "no marker since the decision at {record_place} of __transaction_state-{coordinator_partition}",
             fixed_in=(3, 8),
         ),
         CauseRule(
             CauseName.REPEATED_MARKER_REFUSED,
             _P,
-            "transactions v2; decided at offset {record_offset} of __transaction_state-{coordinator_partition}",
+            "transactions v2; decided at {record_place} of __transaction_state-{coordinator_partition}",
             _is_v2,
         ),
     ),

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from txnlib.core.display import offset_text
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC, TWO_PHASE_COMMIT_TIMEOUTS
 from txnlib.core.kafka.transaction_log import TopicPartition
 from txnlib.core.kafka.transaction_state import ACTIVE_STATES, BY_KAFKA_NAME, PREPARED_STATES, TransactionState
@@ -83,7 +84,8 @@ class CoordinatorDecision:
     @property
     def place(self) -> str:
         """Where its last record is, in words."""
-        return f"offset {self.last_record_offset} of {TRANSACTION_STATE_TOPIC}-{self.coordinator_partition}"
+        log = f"{TRANSACTION_STATE_TOPIC}-{self.coordinator_partition}"
+        return f"{offset_text(self.last_record_offset)} of {log}"
 
     @property
     def dated_ms(self) -> int | None:

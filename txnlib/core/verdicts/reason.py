@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from enum import Enum, StrEnum
 from typing import Final
 
+from txnlib.core.display import offset_text
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, is_ahead
 from txnlib.core.kafka.marker_acceptance import Acceptance, acceptance
@@ -157,7 +158,7 @@ def fields_of(case: Case) -> dict[str, object]:
         "coordinator_partition": case.claim.coordinator_partition,
         "coordinator_producer_epoch": case.claim.producer_epoch,
         "newest_coordinator_epoch": case.coordinator.newest_coordinator_epoch,
-        "record_offset": case.claim.record_offset,
+        "record_place": "no record" if case.claim.record_offset is None else offset_text(case.claim.record_offset),
         "gap_offset": case.gap_offset,
     }
 

@@ -13,6 +13,7 @@ from itertools import count, pairwise
 from typing import Final, NamedTuple
 
 from txnlib.core.copies import LOG_END, highest, is_above
+from txnlib.core.display import offset_text
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC, UNKNOWN_CLOCKS_DIFFER_MS, is_ahead, is_from
 from txnlib.core.kafka.transaction_state import BY_KAFKA_NAME, COMPLETE_STATES
@@ -335,7 +336,7 @@ class Scene:
             yield Loss("an earlier audit read another topic of its coordinator")
         if case.vanished:
             offset = case.vanished[-1].last_record_offset
-            yield Loss(f"an earlier audit read a decision at offset {offset}, which is gone")
+            yield Loss(f"an earlier audit read a decision at {offset_text(offset)}, which is gone")
         known = claim.highest_epoch if claim.owner == Owner.CURRENT or case.shows_all_decisions else None
         if is_ahead(max(case.span.producer_epoch, case.dossier.newest_epoch or 0), known):
             yield Loss("the partition has a newer producer epoch than all of its records")

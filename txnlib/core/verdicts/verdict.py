@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from enum import Enum
 from typing import Final
 
 from txnlib.core.copies import ENDS_SHORT, ROLES, UNOPENED, End, Role, is_above
@@ -76,13 +77,17 @@ ODDITIES: Final[Mapping[str, Callable[[Case], bool]]] = {
     ): _is_one_epoch_ahead,
 }
 
-#: Before `CAPTURE_SKEW`, where no file notes the instants.
+#: In place of `CAPTURE_SKEW`, where no file notes the instants.
 ASSUMED: Final = (
     "the instants of the copies are assumed, because nothing notes them (give --captured-at TIME, or one line of"
-    " capture.json: captured_at_ms): "
+    " capture.json: captured_at_ms): the transaction may have begun, or ended, between the copy of the partition and"
+    " that of its coordinator"
 )
 #: The same where they are noted, and of a coordinator there is only what a console consumer printed.
-PRINTED: Final = "a console consumer's text of {name} does not tell where it ends (dump or copy that partition): "
+PRINTED: Final = (
+    "a console consumer's text of {name} does not tell where it ends (dump or copy that partition): the transaction may"
+    " have begun, or ended, behind the last record in it"
+)
 #: Most numbers of missing partitions to name.
 _NAMED: Final = 5
 #: Text for a last write of unknown age.
@@ -192,8 +197,11 @@ def live_answer(case: Case) -> bool | None:
 
 def explain(reason: Reason, case: Case, at_ms: int) -> str:
     """The reason as one sentence about this transaction. Ages are as of an instant in epoch ms."""
-    assumed = _assumed(case) if reason is Reason.CAPTURE_SKEW and case.is_instant_assumed else ""
-    return assumed + EXPLANATIONS[reason].format(
+    text = EXPLANATIONS[reason]
+    if reason is Reason.CAPTURE_SKEW:
+        text = {Skew.ASSUMED: ASSUMED, Skew.PRINTED: PRINTED}.get(skew_of(case), text)
+    return text.format(
+        name=coordinator_log(case.claim.coordinator_partition),
         **fields_of(case),
         coordinator_log=coordinator_log(case.claim.coordinator_partition),
         owner=case.claim.transactional_id or f"an owner of producer {case.dossier.producer_id}",
@@ -213,13 +221,25 @@ def explain(reason: Reason, case: Case, at_ms: int) -> str:
     )
 
 
-def _assumed(case: Case) -> str:
-    """Why the instants of the copies are assumed, as the beginning of a sentence."""
+class Skew(Enum):
+    """Why the copies of a partition and of its coordinator are not of one instant."""
+
+    #: They were taken at different ones.
+    TAKEN = "TAKEN"
+    #: Nothing notes the instants.
+    ASSUMED = "ASSUMED"
+    #: A console consumer's text does not tell where it ends.
+    PRINTED = "PRINTED"
+
+
+def skew_of(case: Case) -> Skew:
+    """The one reason of `CAPTURE_SKEW`, whatever else holds."""
+    if not case.is_instant_assumed:
+        return Skew.TAKEN
     copies = [copy for each in case.possible_coordinators for copy in each.captured]
     if not copies or any(copy.captured_at_ms is None for copy in (case.copy, *copies)):
-        return ASSUMED
-    name = coordinator_log(case.claim.coordinator_partition)
-    return PRINTED.format(name=name) if all(copy.is_console_text for copy in copies) else ""
+        return Skew.ASSUMED
+    return Skew.PRINTED if all(copy.is_console_text for copy in copies) else Skew.TAKEN
 
 
 def coordinator_log(coordinator_partition: int | None) -> str:
