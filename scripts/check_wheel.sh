@@ -61,14 +61,14 @@ audits() {
 step "pip install txnlib"
 environment=local
 quiet on_machine "$python" -m venv local
-quiet on_machine pip install "$wheel"
+quiet on_machine pip install --constraint "$root/constraints.txt" "$wheel"
 on_machine txn-audit --version
 on_machine txn-audit locate --transactional-id payments-batch-7 --partitions 50
 on_machine python -c 'import txnlib; txnlib.audit' 2>refused && exit 1
 expect "pip install 'txnlib\[local\]'" refused
 
 step "pip install txnlib[local]"
-quiet on_machine pip install "${wheel}[local]"
+quiet on_machine pip install --constraint "$root/constraints.txt" "${wheel}[local]"
 printf '#!/bin/sh\nexit 1\n' >local/bin/java
 chmod +x local/bin/java
 audits JAVA_HOME=/nowhere
@@ -76,7 +76,7 @@ audits JAVA_HOME=/nowhere
 step "pip install txnlib[spark]"
 environment=spark
 quiet on_machine "$python" -m venv spark
-quiet on_machine pip install "${wheel}[spark]"
+quiet on_machine pip install --constraint "$root/constraints.txt" "${wheel}[spark]"
 audits SPARK_MASTER='local[*]'
 
 step "all is well"

@@ -61,7 +61,7 @@ def clone(repository, tmp_path) -> Path:
     """A folder with what a bootstrap needs of a clone."""
     folder = tmp_path / "clone"
     folder.mkdir()
-    for name in ("bootstrap.sh", "pyproject.toml"):
+    for name in ("bootstrap.sh", "pyproject.toml", "constraints.txt"):
         shutil.copy(repository / name, folder)
     fake = tmp_path / "python"
     fake.write_text(PYTHON.format(python=sys.executable, itself=str(fake), java=JAVA.format(version=21)))
