@@ -1,12 +1,11 @@
 """Histories without a metadata log: what a coordinator will still end, what lies beside it, and honest ones."""
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 
 from tests.support.audits import AuditTables
-from tests.support.cluster import MINUTE, NOON, SECOND, Copy, Entry, id_in
+from tests.support.cluster import MINUTE, NOON, SECOND, Copy, id_in
 from tests.support.log_bytes import encode_snapshot
 from tests.support.refutations import (
     END,
@@ -204,65 +203,6 @@ ALL |= {
     "coordinators_epoch_of_a_follower_that_its_log_lacks": followers_epochs((0, 0), (1, 2)),
     "coordinators_epochs_of_a_follower_that_agree": followers_epochs((0, 0), (2, 3), is_safe=True),
 }
-
-
-# ---- Markers of other copies of other partitions
-
-
-def commit_in_another_copy(how: str, *, is_safe: bool = False) -> Schedule:
-    """The coordinator lost its tail: a transaction, with its COMMIT. That reached the other partition, of which the
-    leader's copy does not show it: an election truncated it, or the copy is older than that of a follower."""
-
-    def of(s: Story) -> Expected:
-        elsewhere = (s.topic, 1)
-        s.note("Empty", 0)
-        s.beat(0)
-        s.beat(0, partition=1)
-        s.write(MINUTE)
-        s.c.write(elsewhere, s.pid, 0, MINUTE)
-        held = len(s.c.logs[elsewhere])
-        mark = Entry(at=2 * MINUTE, producer_id=s.pid, producer_epoch=0, marker="COMMIT", stamp=2 * MINUTE)
-        mark = replace(mark, offset=held)
-        s.c.note(other(s), "Empty", 900_000 + s.number, 0, (), 12 * MINUTE, leader_epoch=1)
-        s.beat(100 * MINUTE, leader_epoch=1)
-        own = () if is_safe else (mark,)
-        if how == "truncated":
-            s.beat(100 * MINUTE, partition=1, leader_epoch=1)
-        s.c.copies[elsewhere] = [Copy(1, END), Copy(3, 2 * MINUTE, own=own, high_watermark=held, taken=END)]
-        if how == "longer":
-            s.c.leaders[elsewhere] = None
-        return safe(s) if is_safe else refuted(s)
-
-    return of
-
-
-ALL |= {
-    "commit_elsewhere_that_an_election_truncated": commit_in_another_copy("truncated"),
-    "commit_elsewhere_in_the_longer_copy_of_a_follower": commit_in_another_copy("longer"),
-    "no_commit_elsewhere_in_a_copy_that_was_truncated": commit_in_another_copy("truncated", is_safe=True),
-}
-
-
-@ALL
-def commit_elsewhere_that_was_sent_again_to_the_next_leader(s: Story) -> Expected:
-    """Its leader died before a follower had the marker: nothing was acknowledged, and nothing is lost."""
-    elsewhere = (s.topic, 1)
-    s.note("Empty", 0)
-    s.beat(0)
-    s.beat(0, partition=1)
-    s.begin(MINUTE, [s.place, elsewhere])
-    held = len(s.c.logs[elsewhere])
-    s.note("PrepareCommit", 2 * MINUTE, [s.place, elsewhere], start=MINUTE)
-    s.c.mark(s.place, s.pid, 0, "COMMIT", 2 * MINUTE + 10)
-    at = 2 * MINUTE + 10
-    mark = Entry(at=at, offset=held, producer_id=s.pid, producer_epoch=0, marker="COMMIT", stamp=at)
-    s.c.mark(elsewhere, s.pid, 0, "COMMIT", 2 * MINUTE + 20 * SECOND, leader_epoch=1)
-    s.note("CompleteCommit", 2 * MINUTE + 20 * SECOND + 10, start=MINUTE)
-    s.write(3 * MINUTE)
-    s.beat(100 * MINUTE, partition=1, leader_epoch=1)
-    s.beat(100 * MINUTE)
-    s.c.copies[elsewhere] = [Copy(1, END), Copy(3, 2 * MINUTE, own=(mark,), high_watermark=held, taken=END)]
-    return safe(s)
 
 
 # ---- Honest ones

@@ -3,10 +3,10 @@ lacks."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from txnlib.core.copies import CoverageRow
@@ -155,16 +155,36 @@ def vanished_markers(
     opened: DataFrame, record_batches: DataFrame, transactions: DataFrame, copies: Sequence[CoverageRow]
 ) -> DataFrame:
     """The markers of producers with something open that the cleaner emptied, so that nothing tells whether they were
-    COMMITs, and the COMMITs that a newer leader truncated; but for those that may be of a decision that is left.
+    COMMITs, and the COMMITs that a newer leader truncated, or of a topic that was deleted; but for those that may be of
+    a decision that is left.
+
     Columns: producer_id, topic, partition, ms, leader_epoch."""
-    rows = [
-        (*(copy.topic, copy.partition, copy.source), [plain(each) for each in copy.truncated or ()])
-        for copy in _of_judged_topics(copies)
-    ]
-    others = local_rows(opened.sparkSession, rows, f"{COPY_DDL}, truncated {TRUNCATED.simpleString()}")
+    living, gone = _of_judged_topics(copies), [copy for copy in copies if copy.is_deleted]
+    others = _with_truncated(opened.sparkSession, living, gone)
     frames = {"opened": opened, "batches": record_batches, "transactions": transactions, "others": others}
     found = kept_if_any(select(_VANISHED, **frames))
     return no_rows(opened.sparkSession, _VANISHED_DDL) if found is None else found
+
+
+def vanished_commits(record_batches: DataFrame, copies: Sequence[CoverageRow]) -> DataFrame:
+    """The COMMITs of all producers that a newer leader truncated, or of a topic that was deleted. Columns: producer_id,
+    topic, partition, marker_offset, marker_epoch, at_ms."""
+    gone = [copy for copy in copies if copy.is_deleted]
+    cut = [copy for copy in _of_judged_topics(copies) if copy.truncated]
+    others = _with_truncated(record_batches.sparkSession, cut, gone)
+    if not cut and not gone:
+        return no_rows(record_batches.sparkSession, _VANISHED_COMMITS_DDL)
+    return select(_VANISHED_COMMITS, batches=record_batches, others=others)
+
+
+def _with_truncated(spark: SparkSession, living: Iterable[CoverageRow], gone: Iterable[CoverageRow]) -> DataFrame:
+    """Copies of topics that live, with what a newer leader truncated of each, and of topics that are gone."""
+    rows = [
+        (*(copy.topic, copy.partition, copy.source), is_gone, [plain(each) for each in copy.truncated or ()])
+        for is_gone, of in ((False, living), (True, gone))
+        for copy in of
+    ]
+    return local_rows(spark, rows, f"{COPY_DDL}, is_gone boolean, truncated {TRUNCATED.simpleString()}")
 
 
 def _of_judged_topics(copies: Sequence[CoverageRow]) -> list[CoverageRow]:
@@ -178,6 +198,16 @@ def _of_judged_topics(copies: Sequence[CoverageRow]) -> list[CoverageRow]:
 _SURVIVES: Final = survives("partition_leader_epoch", "base_offset")
 #: The bare header of a control batch.
 _IS_CLEANED: Final = "(is_control AND control_type IS NULL AND records_count = 0)"
+_IS_VANISHED_COMMIT: Final = f"(control_type = 'COMMIT' AND (is_gone OR NOT ({_SURVIVES})))"
+_VANISHED_COMMITS_DDL: Final = (
+    "producer_id long, topic string, partition int, marker_offset long, marker_epoch int, at_ms long"
+)
+_VANISHED_COMMITS: Final = f"""
+SELECT DISTINCT producer_id, topic, partition, base_offset AS marker_offset, producer_epoch AS marker_epoch,
+  {clock_ms("max_timestamp_ms")} AS at_ms
+FROM {{batches}} JOIN {{others}} AS others USING (topic, partition, source)
+WHERE {_IS_VANISHED_COMMIT}
+"""
 _VANISHED_DDL: Final = "producer_id long, topic string, partition int, ms long, leader_epoch int"
 #: A coordinator sends a marker again that its leader had not acknowledged when it was deposed. So a decision explains a
 #: truncated one also where it has another.
@@ -188,7 +218,7 @@ FROM (
     control_type AS type, producer_epoch AS epoch
   FROM {{batches}} JOIN {{others}} AS others USING (topic, partition, source)
   LEFT SEMI JOIN {{opened}} AS opened USING (producer_id)
-  WHERE {_IS_CLEANED} OR (control_type = 'COMMIT' AND NOT ({_SURVIVES}))
+  WHERE {_IS_CLEANED} OR {_IS_VANISHED_COMMIT}
 ) AS vanished
 LEFT ANTI JOIN (
   SELECT producer_id, outcome, coalesce(decided_epoch, producer_epoch) AS decided_epoch, inline(markers),

@@ -42,6 +42,7 @@ from txnlib.spark.joins import select, with_columns
 from txnlib.spark.producers.producer_spans import IS_OPEN
 from txnlib.spark.python_tasks import begin_task
 from txnlib.spark.schemas import OPEN_TRANSACTION, TABLES, TOPIC_PARTITION
+from txnlib.spark.tables.batch_evidence import vanished_commits
 from txnlib.spark.tables.dossiers import ALARMING_FINDINGS, IS_HANDED_OUT, dossiers
 
 
@@ -115,6 +116,7 @@ def open_transactions(
             owners=producer_id_owners,
             transactions=transactions,
             findings=findings,
+            vanished=vanished_commits(record_batches, coverage),
         ),
         CoordinatorLog,
     )
@@ -203,10 +205,15 @@ WITH logs AS (
   )
   GROUP BY coordinator_partition
 ), committed AS (
-  SELECT coordinator_partition, producer_id, topic, partition, marker_offset, marker_epoch,
+  SELECT coordinator_partition, producer_id, topic, partition, marker_offset, marker_offset AS own_offset, marker_epoch,
     marker_coordinator_epoch AS sent_epoch, {clock_ms("marker_ms")} AS at_ms, hole_offset IS NULL AS is_whole
   FROM {{spans}} JOIN owned USING (producer_id) JOIN logs USING (coordinator_partition)
   WHERE marker_type = 'COMMIT' AND first_offset IS NOT NULL
+  UNION ALL
+  -- An offset of another history is no decision's.
+  SELECT coordinator_partition, producer_id, topic, partition, marker_offset, NULL, marker_epoch, NULL, at_ms,
+    hole_offset IS NULL
+  FROM {{vanished}} JOIN owned USING (producer_id) JOIN logs USING (coordinator_partition)
 ), decided AS (
   SELECT producer_id, coalesce(decided_epoch, producer_epoch) AS decision_epoch, inline(markers),
     unix_millis(coalesce(decided, start)) - {UNKNOWN_CLOCKS_DIFFER_MS} AS since_ms,
@@ -221,12 +228,14 @@ WITH logs AS (
     if(count(sent_epoch) = count(*), min(sent_epoch), NULL) AS sent_epoch
   FROM (
     SELECT coordinator_partition, topic, partition, marker_offset, sent_epoch, at_ms
-    FROM committed LEFT SEMI JOIN found USING (producer_id, topic, partition, marker_offset)
+    FROM (SELECT * FROM committed WHERE own_offset IS NOT NULL)
+    LEFT SEMI JOIN found USING (producer_id, topic, partition, marker_offset)
     UNION ALL
     SELECT coordinator_partition, topic, partition, marker_offset, sent_epoch, at_ms
     FROM (SELECT * FROM committed WHERE is_whole) AS committed
     LEFT ANTI JOIN decided ON decided.producer_id = committed.producer_id AND decided.topic = committed.topic
-      AND decided.partition = committed.partition AND (decided.marker_offset = committed.marker_offset OR (
+      AND decided.partition = committed.partition
+      AND (coalesce(decided.marker_offset = committed.own_offset, FALSE) OR (
         decided.decision_epoch = committed.marker_epoch
         AND coalesce(at_ms >= since_ms, TRUE) AND coalesce(at_ms <= until_ms, TRUE)))
   )

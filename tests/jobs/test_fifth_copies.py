@@ -1,0 +1,146 @@
+"""COMMITs of other partitions that only another copy has.
+
+An election truncated it, a follower has it, or its topic was made again since. More of
+tests/jobs/test_world_histories.py.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from tests.support.audits import AuditTables
+from tests.support.cluster import MINUTE, SECOND, Copy, Entry, id_in
+from tests.support.refutations import END, Kit, Open, audits, cases, expect_of, refuted, safe
+from tests.support.schedules import Expected, Schedule, Schedules, Story, Told
+
+ALL = Schedules()
+#: The answers of today that are not those expected.
+OPEN: Open = {}
+
+
+def other(s: Story, which: str = "other") -> str:
+    """Another id of the same coordinator partition."""
+    return id_in(s.number, f"{which}-{s.number}")
+
+
+OLD, NEW = "AAAAAAAAAAAAAAAAAAAAAA", "BBBBBBBBBBBBBBBBBBBBBB"
+
+
+def commit_in_another_copy(how: str, *, is_safe: bool = False) -> Schedule:
+    """The coordinator lost its tail: a transaction, with its COMMIT. That reached the other partition, of which the
+    leader's copy does not show it: an election truncated it, or the copy is older than that of a follower."""
+
+    def of(s: Story) -> Expected:
+        elsewhere = (s.topic, 1)
+        s.note("Empty", 0)
+        s.beat(0)
+        s.beat(0, partition=1)
+        s.write(MINUTE)
+        s.c.write(elsewhere, s.pid, 0, MINUTE)
+        held = len(s.c.logs[elsewhere])
+        mark = Entry(at=2 * MINUTE, producer_id=s.pid, producer_epoch=0, marker="COMMIT", stamp=2 * MINUTE)
+        mark = replace(mark, offset=held)
+        s.c.note(other(s), "Empty", 900_000 + s.number, 0, (), 12 * MINUTE, leader_epoch=1)
+        s.beat(100 * MINUTE, leader_epoch=1)
+        own = () if is_safe else (mark,)
+        if how == "truncated":
+            s.beat(100 * MINUTE, partition=1, leader_epoch=1)
+        s.c.copies[elsewhere] = [Copy(1, END), Copy(3, 2 * MINUTE, own=own, high_watermark=held, taken=END)]
+        if how == "longer":
+            s.c.leaders[elsewhere] = None
+        if how == "made again":
+            older, newer = s.c.copies[elsewhere][1], Copy(1, END, keep=lambda e: False, high_watermark=0)
+            s.c.copies[elsewhere] = [replace(newer, topic_id=NEW), replace(older, topic_id=OLD)]
+        return safe(s) if is_safe else refuted(s)
+
+    return of
+
+
+ALL |= {
+    "commit_elsewhere_that_an_election_truncated": commit_in_another_copy("truncated"),
+    "commit_elsewhere_in_the_longer_copy_of_a_follower": commit_in_another_copy("longer"),
+    "commit_elsewhere_in_a_topic_that_was_made_again": commit_in_another_copy("made again"),
+    "no_commit_elsewhere_in_a_topic_that_was_made_again": commit_in_another_copy("made again", is_safe=True),
+    "no_commit_elsewhere_in_a_copy_that_was_truncated": commit_in_another_copy("truncated", is_safe=True),
+}
+
+
+def commit_of_another_id(*, is_safe: bool) -> Schedule:
+    """The same, of another id of the coordinator: its transaction and its COMMIT are lost."""
+
+    def of(s: Story) -> Expected:
+        elsewhere, pid = (s.topic, 1), 930_000 + s.number
+        s.note("Empty", 0)
+        s.c.note(other(s, "lost"), "Empty", pid, 0, (), 1)
+        s.beat(0)
+        s.beat(0, partition=1)
+        s.write(MINUTE)
+        s.c.write(elsewhere, pid, 0, MINUTE)
+        held = len(s.c.logs[elsewhere])
+        mark = Entry(at=2 * MINUTE, offset=held, producer_id=pid, producer_epoch=0, marker="COMMIT", stamp=2 * MINUTE)
+        s.c.note(other(s), "Empty", 900_000 + s.number, 0, (), 12 * MINUTE, leader_epoch=1)
+        s.beat(100 * MINUTE, leader_epoch=1)
+        s.beat(100 * MINUTE, partition=1, leader_epoch=1)
+        own = () if is_safe else (mark,)
+        s.c.copies[elsewhere] = [Copy(1, END), Copy(3, 2 * MINUTE, own=own, high_watermark=held, taken=END)]
+        return safe(s) if is_safe else refuted(s)
+
+    return of
+
+
+ALL |= {
+    "commit_of_another_id_that_an_election_truncated": commit_of_another_id(is_safe=False),
+    "no_commit_of_another_id_in_a_copy_that_was_truncated": commit_of_another_id(is_safe=True),
+}
+
+
+@ALL
+def commit_elsewhere_in_a_topic_that_was_made_again_and_its_record(s: Story) -> Expected:
+    """Its decision is there."""
+    elsewhere = (s.topic, 1)
+    s.note("Empty", 0)
+    s.beat(0)
+    s.begin(MINUTE, [s.place, elsewhere])
+    s.end(2 * MINUTE, start=MINUTE, places=[s.place, elsewhere])
+    s.write(3 * MINUTE)
+    s.beat(100 * MINUTE)
+    newer = Copy(1, END, keep=lambda e: False, high_watermark=0, topic_id=NEW)
+    s.c.copies[elsewhere] = [newer, Copy(3, 2 * MINUTE + SECOND, taken=END, topic_id=OLD)]
+    return safe(s)
+
+
+@ALL
+def commit_elsewhere_that_was_sent_again_to_the_next_leader(s: Story) -> Expected:
+    """Its leader died before a follower had the marker: nothing was acknowledged, and nothing is lost."""
+    elsewhere = (s.topic, 1)
+    s.note("Empty", 0)
+    s.beat(0)
+    s.beat(0, partition=1)
+    s.begin(MINUTE, [s.place, elsewhere])
+    held = len(s.c.logs[elsewhere])
+    s.note("PrepareCommit", 2 * MINUTE, [s.place, elsewhere], start=MINUTE)
+    s.c.mark(s.place, s.pid, 0, "COMMIT", 2 * MINUTE + 10)
+    at = 2 * MINUTE + 10
+    mark = Entry(at=at, offset=held, producer_id=s.pid, producer_epoch=0, marker="COMMIT", stamp=at)
+    s.c.mark(elsewhere, s.pid, 0, "COMMIT", 2 * MINUTE + 20 * SECOND, leader_epoch=1)
+    s.note("CompleteCommit", 2 * MINUTE + 20 * SECOND + 10, start=MINUTE)
+    s.write(3 * MINUTE)
+    s.beat(100 * MINUTE, partition=1, leader_epoch=1)
+    s.beat(100 * MINUTE)
+    s.c.copies[elsewhere] = [Copy(1, END), Copy(3, 2 * MINUTE, own=(mark,), high_watermark=held, taken=END)]
+    return safe(s)
+
+
+KITS = {"all": Kit(ALL)}
+
+
+@pytest.fixture(scope="session")
+def audit_of(tmp_path_factory) -> Callable[[str], tuple[AuditTables, Told]]:
+    return audits(KITS, tmp_path_factory)
+
+
+@pytest.mark.parametrize(("kit", "name"), cases(KITS))
+def test_a_commit_is_heard_wherever_it_is(audit_of, kit, name):
+    tables, told = audit_of(kit)
+    expect_of(tables, told, name, OPEN)
