@@ -1220,13 +1220,13 @@ OLD, NEW = "AAAAAAAAAAAAAAAAAAAAAA", "BBBBBBBBBBBBBBBBBBBBBB"
 
 
 def marker_in_a_copy_of(topic_id: str, *, is_safe: bool) -> Schedule:
-    """5.4.1: a later copy of a follower has the marker behind the same batches; its topic id counts."""
+    """5.4.1: a later copy of a follower has a marker behind the same batches, one by hand; its topic id counts."""
 
     def of(s: Story) -> Expected:
         s.late_write(3 * MINUTE)
         s.beat(0, 30 * MINUTE)
         offset = 7
-        marker = Entry(at=HOUR, offset=offset, producer_id=s.pid, producer_epoch=0, marker="COMMIT", stamp=HOUR)
+        marker = Entry(at=HOUR, offset=offset, producer_id=s.pid, producer_epoch=0, marker="ABORT", stamp=HOUR)
         s.copied(
             Copy(1, END, topic_id=NEW, leader_epochs=((0, 0),)),
             Copy(2, 31 * MINUTE + SECOND, taken=END, own=(marker,), topic_id=topic_id, high_watermark=8),
