@@ -389,6 +389,9 @@ def truncated_decision(high_watermark: int, *, is_safe: bool) -> Schedule:
             record(5, TransactionState.PREPARE_COMMIT, 5 * MINUTE),
         )
         s.coordinator(Copy(1, END), Copy(2, 10 * MINUTE, taken=END, own=own, high_watermark=high_watermark))
+        # That broker lived on for minutes, and noted high watermarks.
+        tick(s, 10 * MINUTE, partition=1)
+        s.c.copies[s.topic, 1] = [Copy(1, END), Copy(2, 10 * MINUTE, taken=END)]
         return safe(s) if is_safe else refuted(s)
 
     return of

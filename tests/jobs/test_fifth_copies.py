@@ -10,9 +10,11 @@ from dataclasses import replace
 import pytest
 
 from tests.support.audits import AuditTables
-from tests.support.cluster import MINUTE, SECOND, Copy, Entry, id_in
-from tests.support.refutations import END, Kit, Open, audits, cases, expect_of, refuted, safe
+from tests.support.cluster import MINUTE, NOON, SECOND, Copy, Entry, id_in
+from tests.support.refutations import END, Kit, Open, audits, cases, expect_of, refuted, safe, tick
 from tests.support.schedules import Expected, Schedule, Schedules, Story, Told
+from txnlib.core.kafka.transaction_log import TopicPartition, TransactionLogEntry
+from txnlib.core.kafka.transaction_state import TransactionState
 
 ALL = Schedules()
 #: The answers of today that are not those expected.
@@ -130,6 +132,56 @@ def commit_elsewhere_that_was_sent_again_to_the_next_leader(s: Story) -> Expecte
     s.beat(100 * MINUTE)
     s.c.copies[elsewhere] = [Copy(1, END), Copy(3, 2 * MINUTE, own=(mark,), high_watermark=held, taken=END)]
     return safe(s)
+
+
+# ---- What a coordinator wrote in its last seconds
+
+
+def prepared_and_died(*, seconds: int, is_safe: bool, another: bool = False, is_decided: bool = True) -> Schedule:
+    """The coordinator prepared a COMMIT, alone in sync, told its client, and died some seconds later; an uncleanly
+    elected one follows. A broker notes high watermarks every five seconds only: that of its disk may be older than the
+    decision. Kafka: `ReplicaManager.checkpointHighWatermarks`, replica.high.watermark.checkpoint.interval.ms."""
+
+    def of(s: Story) -> Expected:
+        s.note("Empty", 0)
+        s.beat(0)
+        s.beat(0, partition=1)
+        s.write(MINUTE)
+        s.c.note(other(s), "Empty", 900_000 + s.number, 0, (), 12 * MINUTE, leader_epoch=1)
+        s.beat(100 * MINUTE, leader_epoch=1)
+        at, key, pid = 2 * MINUTE, s.id, s.pid
+        if another:
+            key, pid = other(s, "died"), 930_000 + s.number
+        own = tuple(
+            Entry(at=at, offset=1 + n, key=key, value=value_of(s, key, pid, state, at), stamp=at)
+            for n, state in enumerate((TransactionState.ONGOING, TransactionState.PREPARE_COMMIT)[: 1 + is_decided])
+        )
+        broker, died = 100 + s.number, at + seconds * SECOND
+        # Another partition of its broker shows until when it lived.
+        tick(s, died, partition=1)
+        s.c.copies[s.topic, 1] = [Copy(1, END), Copy(broker, died + 1, taken=END)]
+        s.coordinator(Copy(1, END), Copy(broker, died, taken=END, own=own, high_watermark=1))
+        return safe(s) if is_safe else refuted(s)
+
+    return of
+
+
+def value_of(s: Story, key: str, pid: int, state: TransactionState, at: int) -> TransactionLogEntry:
+    return TransactionLogEntry(
+        transactional_id=key, producer_id=pid, producer_epoch=0, transaction_state=state, version=0,
+        transaction_partitions=(TopicPartition(*s.place),), transaction_timeout_ms=60_000,
+        last_update_timestamp_ms=NOON + at, start_timestamp_ms=NOON + MINUTE - 5,
+    )  # fmt: skip
+
+
+ALL |= {
+    "prepared_a_second_before_its_broker_died": prepared_and_died(seconds=1, is_safe=False),
+    "prepared_by_another_id_a_second_before_its_broker_died": prepared_and_died(seconds=1, another=True, is_safe=False),
+    "begun_by_another_id_a_second_before_its_broker_died": prepared_and_died(
+        seconds=1, another=True, is_decided=False, is_safe=True
+    ),
+    "prepared_minutes_before_its_broker_died": prepared_and_died(seconds=300, is_safe=True),
+}
 
 
 KITS = {"all": Kit(ALL)}

@@ -39,6 +39,8 @@ TRANSACTION_VERSION: Final = "transaction.version"
 CLOCKS_DIFFER_MS: Final = 1_000
 #: How far they may differ if their offset is unknown.
 UNKNOWN_CLOCKS_DIFFER_MS: Final = 300_000
+#: How often a broker notes high watermarks. Kafka: `replica.high.watermark.checkpoint.interval.ms`.
+HIGH_WATERMARKS_NOTED_EVERY_MS: Final = 5_000
 
 
 # ---- The order of two epochs, either of which may be unknown

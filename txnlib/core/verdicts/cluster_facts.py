@@ -19,8 +19,9 @@ from txnlib.core.cluster_metadata import (
     PartitionAssignment,
     ProducerIdBlock,
 )
-from txnlib.core.copies import CoverageRow, End, lowest
+from txnlib.core.copies import CoverageRow, End, highest_of, lowest
 from txnlib.core.finding_catalogue import Finding, Severity
+from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import (
     TRANSACTION_STATE_TOPIC,
     TRANSACTION_VERSION,
@@ -193,6 +194,7 @@ def cluster_facts(
     read = grouped(read_before, attrgetter("partition"))
     partitions = _partitions(coverage, alarms, partition_assignments, broker_sessions, cluster_settings)
     logs = {each.partition: each for each in coordinators}
+    lived = highest_of((each.broker, clock_ms(each.newest_stamp_ms)) for each in coverage)
     return replace(
         known,
         coordinators=tuple(
@@ -201,6 +203,7 @@ def cluster_facts(
                 of,
                 logs.get(partition, CoordinatorLog(partition=partition)),
                 read_before=tuple(read.get(partition, ())),
+                lived_ms=lived,
             )
             for (topic, partition), of in partitions.items()
             if topic == TRANSACTION_STATE_TOPIC and of.copies

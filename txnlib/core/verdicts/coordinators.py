@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from txnlib.core.cluster_metadata import Election, elections_of
 from txnlib.core.copies import LOG_END, UNOPENED, CoverageRow, End, Role, highest, is_above
-from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, TRANSACTION_STATE_TOPIC
+from txnlib.core.instants import clock_ms
+from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, HIGH_WATERMARKS_NOTED_EVERY_MS, TRANSACTION_STATE_TOPIC
 from txnlib.core.verdicts.clocks import newest_leader_epoch
 from txnlib.core.verdicts.in_sync import TooFewInSync
 
@@ -68,6 +69,9 @@ class CoordinatorLog:
     lost_commit_since_ms: int | None = None
     #: An id whose newest record a console consumer printed, `id in PrepareCommit`: the log has only older ones of it.
     lost_printed: str | None = None
+    #: The producer ids in records that a newer leader truncated, and whether one of these is a decision.
+    truncated_ids: tuple[int, ...] | None = None
+    truncates_decisions: bool | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +94,8 @@ class CoordinatorPartition(PartitionFacts, CoordinatorLog):
     """
 
     read_before: tuple[ReadBefore, ...] = ()
+    #: Broker -> the newest stamp in any of its copies: it lived until then.
+    lived_ms: Mapping[str | None, int] = field(default_factory=dict)
 
     @cached_property
     def best(self) -> CoverageRow | None:
@@ -174,6 +180,28 @@ class CoordinatorPartition(PartitionFacts, CoordinatorLog):
                     f"a checkpoint of broker {each.broker} has leader epoch {each.leader_epoch} from offset"
                     f" {each.from_offset} on, which the log does not have"
                 )
+        return None
+
+    @cached_property
+    def lost_tail(self) -> str | None:
+        """Which copy has records that a newer leader truncated, and that may have been committed; None if none has, or
+        if the metadata log shows the elections.
+
+        A broker notes high watermarks only from time to time. So what is above the noted one was not committed only if
+        the broker lived on for longer than that. Kafka: `ReplicaManager.checkpointHighWatermarks`.
+        """
+        ours = elections_of(self.judged.topic_id, self.elections)
+        if any(each.offset is not None and not each.is_first for each in ours):
+            return None
+        for copy in self.captured:
+            begun, stamp = copy.truncated_from, clock_ms(copy.newest_stamp_ms)
+            if begun is None:
+                continue
+            is_above_mark = copy.high_watermark is not None and begun >= copy.high_watermark
+            lived = self.lived_ms.get(copy.broker)
+            if is_above_mark and stamp is not None and is_above(lived, stamp + HIGH_WATERMARKS_NOTED_EVERY_MS):
+                continue
+            return f"broker {copy.broker} wrote records from offset {begun} on, which a newer leader truncated"
         return None
 
     @property

@@ -329,6 +329,9 @@ class Scene:
             yield Loss("a marker has a newer coordinator epoch than all of its records")
         for each in logs:
             yield from _losses_of(each)
+            is_of_id = case.dossier.producer_id in (each.truncated_ids or ())
+            if (is_of_id or each.truncates_decisions) and each.lost_tail is not None:
+                yield Loss(each.lost_tail)
         if (step := next(filter(_follows_lost, case.odd_steps), None)) is not None:
             why = f"others must have been in front of offset {step.offset}, which no hole shows"
             yield Loss(why, until_offset=step.offset)

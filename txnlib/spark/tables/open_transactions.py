@@ -32,16 +32,17 @@ from txnlib.core.verdicts.coordinators import CoordinatorLog, ReadBefore
 from txnlib.core.verdicts.dossier import Dossier
 from txnlib.core.verdicts.judged import judge_dossier
 from txnlib.core.verdicts.reason import Verdict
-from txnlib.readers.typed_rows import arrow_rows, typed
+from txnlib.readers.typed_rows import arrow_rows, plain, typed
 from txnlib.spark.coordinators.clock_bounds import clock_bounds
 from txnlib.spark.coordinators.transaction_markers import each_marker
 from txnlib.spark.core_rows import rows_of, struct_of
-from txnlib.spark.frames import arrow_of, knowing
+from txnlib.spark.coverage import survives
+from txnlib.spark.frames import arrow_of, knowing, local_rows
 from txnlib.spark.instants import clock_ms, latest_ms
 from txnlib.spark.joins import select, with_columns
 from txnlib.spark.producers.producer_spans import IS_OPEN
 from txnlib.spark.python_tasks import begin_task
-from txnlib.spark.schemas import OPEN_TRANSACTION, TABLES, TOPIC_PARTITION
+from txnlib.spark.schemas import OPEN_TRANSACTION, TABLES, TOPIC_PARTITION, TRUNCATED
 from txnlib.spark.tables.batch_evidence import vanished_commits
 from txnlib.spark.tables.dossiers import ALARMING_FINDINGS, IS_HANDED_OUT, dossiers
 
@@ -124,6 +125,14 @@ def open_transactions(
         found = arrow_of(select(_LOST_PRINTED, states=coordinator_states, log=transaction_log)).to_pylist()
         printed = {each["partition"]: each["printed"] for each in found}
         logs = [replace(each, lost_printed=printed.get(each.partition)) for each in logs]
+    cut = [copy for copy in coverage if copy.topic == TRANSACTION_STATE_TOPIC and copy.truncated]
+    if cut:
+        rows = [(copy.partition, copy.source, [plain(each) for each in copy.truncated or ()]) for copy in cut]
+        ddl = f"partition int, source string, truncated {TRUNCATED.simpleString()}"
+        others = local_rows(transaction_log.sparkSession, rows, ddl)
+        found = arrow_of(select(_TRUNCATED_IDS, log=transaction_log, others=others)).to_pylist()
+        tails = {each.pop("partition"): each for each in found}
+        logs = [replace(each, **tails.get(each.partition, {})) for each in logs]
     facts = cluster_facts(
         known,
         coverage,
@@ -248,7 +257,8 @@ WITH logs AS (
 )
 SELECT coordinator_partition AS partition, newest_coordinator_epoch, last_offset, last_ms, hole_offset, hole_ms,
   hole_epoch, highest_transaction_version, newest_marker_epoch, lacked_epoch, lacked_since_ms, lost_commit,
-  lost_commit_ms, lost_commit_since_ms, CAST(NULL AS STRING) AS lost_printed
+  lost_commit_ms, lost_commit_since_ms, CAST(NULL AS STRING) AS lost_printed,
+  CAST(NULL AS ARRAY<BIGINT>) AS truncated_ids, CAST(NULL AS BOOLEAN) AS truncates_decisions
 FROM logs
 LEFT JOIN named USING (coordinator_partition)
 LEFT JOIN lacked USING (coordinator_partition)
@@ -269,6 +279,14 @@ JOIN (
   FROM {states} GROUP BY coordinator_partition, transactional_id HAVING NOT max_by(is_tombstone, offset)
 ) USING (partition, transactional_id)
 WHERE newest.last_update_ms > known_ms GROUP BY partition
+"""
+#: Per coordinator partition, the producer ids in records that a newer leader truncated, and whether it truncated
+#: decisions.
+_TRUNCATED_IDS: Final = f"""
+SELECT partition, collect_set(producer_id) AS truncated_ids, bool_or(state LIKE 'Prepare%') AS truncates_decisions
+FROM {{log}} JOIN {{others}} AS others USING (partition, source)
+WHERE producer_id IS NOT NULL AND offset IS NOT NULL AND NOT ({survives("coordinator_epoch", "offset")})
+GROUP BY partition
 """
 #: What earlier audits read of each coordinator partition, below its high watermark. Columns: those of ReadBefore.
 _READ_BEFORE: Final = f"""
