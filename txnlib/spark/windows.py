@@ -5,6 +5,7 @@ Each is completed by what it covers: `max(value) OVER ({BATCHES_OF_PRODUCER} {BE
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from pyspark.sql import DataFrame
@@ -97,6 +98,55 @@ def at_last(value: str, is_there: str) -> str:
     return f"max_by({value}, if({is_there}, row, NULL)) OVER ({IN_BUCKET} {UNTIL_NOW})"
 
 
-#: The records of one coordinator partition, and of one transactional id, in offset order.
+#: The records of one coordinator partition, in offset order.
 RECORDS_OF_COORDINATOR: Final = "PARTITION BY partition ORDER BY offset"
-RECORDS_OF_ID: Final = "PARTITION BY coordinator_partition, transactional_id ORDER BY offset"
+
+# The records of a transactional id, of which a cluster has as many as producers: these share windows, too.
+
+_ID: Final = ("coordinator_partition", "transactional_id")
+#: The records of the ids of one bucket, one id after the other, each in offset order.
+RECORDS_OF_IDS: Final = f"PARTITION BY pmod(hash({', '.join(_ID)}), {_BUCKETS}) ORDER BY {', '.join(_ID)}, offset"
+
+
+def before_of_id(*names: str) -> str:
+    """These columns of the record before each record of an id, as a struct in SQL; NULL for the first one."""
+    return _neighbour_of_id("lag", names)
+
+
+def next_of_id(*names: str) -> str:
+    """The same of the record after it; NULL for the last one."""
+    return _neighbour_of_id("lead", names)
+
+
+def _neighbour_of_id(neighbour: str, names: Sequence[str]) -> str:
+    """The embedded engine reads the fields of a struct that became NULL (Sail 0.7.2), so each field becomes NULL."""
+    is_there = _is_of_same_id(neighbour)
+    fields = [f"if({is_there}, {neighbour}({name}) OVER ({RECORDS_OF_IDS}), NULL) AS {name}" for name in names]
+    return f"if({is_there}, struct({', '.join(fields)}), NULL)"
+
+
+def _is_of_same_id(neighbour: str) -> str:
+    return " AND ".join(f"{neighbour}({name}) OVER ({RECORDS_OF_IDS}) = {name}" for name in _ID)
+
+
+#: Columns by which sums over the records of a bucket become those of an id: the number of a record in the order of the
+#: bucket, and whether it is the first of its id.
+NUMBERED_BY_ID: Final = {
+    "row": f"row_number() OVER ({RECORDS_OF_IDS})",
+    "is_first_of_id": f"NOT coalesce({_is_of_same_id('lag')}, FALSE)",
+}
+
+
+def sum_of_id(count: str) -> str:
+    """The sum of counts over the records of an id up to and including each, as SQL. Needs is_first_of_id, and a column
+    {count}_of_bucket with the sum over the bucket."""
+    before_id = f"max(if(is_first_of_id, {count}_of_bucket - {count}, NULL)) OVER ({RECORDS_OF_IDS} {UNTIL_NOW})"
+    return f"({count}_of_bucket - {before_id})"
+
+
+def at_last_of_id(value: str, is_there: str) -> str:
+    """The value of the last record of an id for which something is true, up to and including each, as SQL; else NULL.
+    Needs NUMBERED_BY_ID."""
+    until_now = f"OVER ({RECORDS_OF_IDS} {UNTIL_NOW})"
+    last, first = f"max(if({is_there}, row, NULL)) {until_now}", f"max(if(is_first_of_id, row, NULL)) {until_now}"
+    return f"if({last} >= {first}, max_by({value}, if({is_there}, row, NULL)) {until_now}, NULL)"

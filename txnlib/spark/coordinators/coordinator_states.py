@@ -24,7 +24,16 @@ from txnlib.spark.frames import no_rows
 from txnlib.spark.instants import clock_ms, is_shown
 from txnlib.spark.joins import select, with_columns
 from txnlib.spark.schemas import TABLES, conform
-from txnlib.spark.windows import RECORDS_OF_COORDINATOR, RECORDS_OF_ID, UNTIL_NOW, WHOLE, last_of
+from txnlib.spark.windows import (
+    NUMBERED_BY_ID,
+    RECORDS_OF_COORDINATOR,
+    RECORDS_OF_IDS,
+    UNTIL_NOW,
+    WHOLE,
+    at_last_of_id,
+    before_of_id,
+    sum_of_id,
+)
 
 #: The judged copies of coordinator partitions that are current and show all records: their partition, source and end.
 CURRENT_COPIES: Final = "partition int, current string, copy_end long"
@@ -45,10 +54,12 @@ def coordinator_log(
     return log.select(*TABLES["transaction_log"].names, "is_superseded")
 
 
+#: Of the copies of a record, the highest leader epoch survived; raw files have more fields than text. That copy is the
+#: last of its offset in this order: a window for each record would take longer than all else.
 _COPIES: Final = (
-    "PARTITION BY partition, offset ORDER BY coordinator_epoch DESC NULLS LAST, start_ms IS NULL, is_other, source"
+    "PARTITION BY partition ORDER BY offset DESC, coordinator_epoch NULLS FIRST, start_ms IS NOT NULL,"
+    " is_other DESC NULLS LAST, source DESC NULLS LAST"
 )
-#: Of the copies of a record, the highest leader epoch survived; raw files have more fields than text.
 _LOG: Final = f"""
 WITH copies AS (
   SELECT partition, source, truncated, is_deleted, NOT is_judged AS is_other
@@ -58,13 +69,13 @@ WITH copies AS (
   FROM {{log}} LEFT JOIN copies USING (partition, source) LEFT JOIN {{current}} AS newest USING (partition)
   WHERE offset IS NOT NULL AND NOT coalesce(is_deleted, FALSE) AND {survives("coordinator_epoch", "offset")}
 )
-SELECT *, coalesce(NOT is_held AND offset < copy_end, FALSE) AS is_superseded
+SELECT *, coalesce(coalesce(held != offset, current IS NOT NULL) AND offset < copy_end, FALSE) AS is_superseded
 FROM (
-  SELECT *, row_number() OVER ({_COPIES}) AS rank,
-    max(source = current) OVER ({_COPIES} {WHOLE}) AS is_held
+  SELECT *, lead(offset) OVER ({_COPIES}) AS following,
+    min(if(source = current, offset, NULL)) OVER ({_COPIES} {UNTIL_NOW}) AS held
   FROM records
 )
-WHERE rank = 1
+WHERE NOT coalesce(following = offset, FALSE)
 """
 
 
@@ -81,12 +92,9 @@ def coordinator_states(
     log = with_columns(coordinator_log(transaction_log, coverage, current_copies), _OF_LOG)
     written = {"newest_until_now_ms": f"max({_WRITTEN_BY}) OVER ({RECORDS_OF_COORDINATOR} {UNTIL_NOW})"}
     log = with_columns(with_columns(log, written), _OF_HOLES).withColumnRenamed("partition", "coordinator_partition")
-    stepped = with_columns(
-        with_columns(log, {"before": f"lag(struct({_REMEMBERED})) OVER ({RECORDS_OF_ID})"}), _OF_STEP
-    )
-    numbered = with_columns(
-        stepped, {"transaction_number": f"if(belongs, sum(begins) OVER ({_SO_FAR}), NULL)"}
-    ).withColumn(
+    stepped = with_columns(with_columns(log, {"before": before_of_id(*_REMEMBERED)} | NUMBERED_BY_ID), _OF_STEP)
+    summed = with_columns(stepped, {"begins_of_bucket": f"sum(begins) OVER ({RECORDS_OF_IDS} {UNTIL_NOW})"})
+    numbered = with_columns(summed, {"transaction_number": f"if(belongs, {sum_of_id('begins')}, NULL)"}).withColumn(
         "legality",
         F.when(F.col("is_consecutive"), legality(F.col("state_before"), F.col("state"))).otherwise("UNKNOWN"),
     )
@@ -97,7 +105,6 @@ def coordinator_states(
     return conform(with_columns(numbered, derived), TABLES["coordinator_states"])
 
 
-_SO_FAR: Final = f"{RECORDS_OF_ID} {UNTIL_NOW}"
 _BEFORE: Final = f"lag(offset) OVER ({RECORDS_OF_COORDINATOR})"
 _OF_LOG: Final = {
     # Offset minus rank: equal for two records exactly if nothing is missing between them.
@@ -117,7 +124,8 @@ _OF_HOLES: Final = {
     for name, value in {"hole_ms": "newest_until_now_ms", "hole_offset": "offset"}.items()
 }
 _REMEMBERED: Final = (
-    "is_tombstone, state, producer_id, next_producer_id, producer_epoch, partitions, start_ms, coordinator_epoch, dense"
+    *("is_tombstone", "state", "producer_id", "next_producer_id", "producer_epoch", "partitions", "start_ms"),
+    *("coordinator_epoch", "dense"),
 )
 _PREPARED, _ACTIVE, _NEVER_WRITTEN = (
     quoted_list(state.kafka_name for state in states)
@@ -151,8 +159,8 @@ _OF_STEP: Final = {
     "belongs": "coalesce(state != 'Empty', FALSE)",
 }
 #: Start of a transaction if the text does not print it: the update time of its first Ongoing record.
-_BEGUN: Final = "if(begins = 1, struct(if(state = 'Ongoing', last_update_ms, NULL) AS ms), NULL)"
-_DERIVED_START: Final = f"if(value_version IS NULL AND belongs, ({last_of(_BEGUN, 'offset', _SO_FAR)}).ms, NULL)"
+_BEGUN_MS: Final = at_last_of_id("if(state = 'Ongoing', last_update_ms, NULL)", "begins = 1")
+_DERIVED_START: Final = f"if(value_version IS NULL AND belongs, {_BEGUN_MS}, NULL)"
 
 #: Whether neither the record nor the step to it can be odd; the core judges all others.
 _IS_CLEAN: Final = f"""(

@@ -25,7 +25,7 @@ from txnlib.spark.frames import kept
 from txnlib.spark.instants import clock_ms, instant, is_shown
 from txnlib.spark.joins import select, with_columns
 from txnlib.spark.schemas import TABLES, conform
-from txnlib.spark.windows import RECORDS_OF_ID
+from txnlib.spark.windows import next_of_id
 
 
 def transactions(
@@ -105,7 +105,7 @@ SELECT transactional_id, coordinator_partition, transaction_number,
   bool_or({_IS_PREPARED} AND legality = 'TRANSACTIONS_V2') AS is_without_ongoing,
   max_by(timestamp_ms, offset) AS last_ms,
   max_by(next, offset) AS next
-FROM (SELECT *, lead(struct(state, last_update_ms)) OVER ({RECORDS_OF_ID}) AS next FROM {{states}})
+FROM (SELECT *, {next_of_id("state", "last_update_ms")} AS next FROM {{states}})
 WHERE transaction_number IS NOT NULL
 GROUP BY transactional_id, coordinator_partition, transaction_number
 """

@@ -39,7 +39,7 @@ from txnlib.spark.joins import broadcast, select
 from txnlib.spark.producers.producer_spans import IS_OPEN
 from txnlib.spark.schemas import COPY, PRODUCER, TOPIC_PARTITION
 from txnlib.spark.tables.batch_evidence import files_beside, markers_elsewhere, stamps_around, vanished_markers
-from txnlib.spark.windows import BEFORE, RECORDS_OF_ID, last_of
+from txnlib.spark.windows import BEFORE, before_of_id, last_of
 
 #: The columns of the `open_transactions` of earlier audits.
 _EARLIER: Final = (
@@ -298,7 +298,7 @@ odd_steps AS (
   SELECT transactional_id, coordinator_partition, producer_id,
     slice(sort_array(collect_list({struct(OddStep, _ODD_STEP)}), FALSE), 1, {MOST_ODD_STEPS}) AS odd_steps
   FROM (
-    SELECT *, lag(struct(state, producer_id, producer_epoch, start_ms, partitions)) OVER ({RECORDS_OF_ID}) AS before
+    SELECT *, {before_of_id("state", "producer_id", "producer_epoch", "start_ms", "partitions")} AS before
     FROM {{coordinator_states}}
     LEFT SEMI JOIN claimed USING (transactional_id, coordinator_partition)
   )
