@@ -92,6 +92,10 @@ def test_jars_are_those_of_the_pinned_packages():
     assert set(named) == {f"io.delta:delta-spark_{spark.rpartition('.')[0]}_2.13:{delta}"}
 
 
+#: All commands of this part of the page.
+OFFLINE = (ROOT / "docs" / "operations.md").read_text().partition("### Without a network")[2].partition("\n## ")[0]
+
+
 @pytest.mark.parametrize("command", commands())
 def test_every_command_shown_is_one_that_exists(command, tmp_path):
     """The demo and the tests are run as a whole elsewhere (below, and by CI); the rest must be understood as shown."""
@@ -125,8 +129,8 @@ def test_every_command_shown_is_one_that_exists(command, tmp_path):
     if words[0] == "scp":
         assert words[1:] == ["-r", "broker1:/backup/text/.", "capture/"], "what the command before it prints"
         return
-    if words[0] == "sed" or words[1:2] == ["/opt/txnlib/deploy/notify.py"]:
-        return  # test_scheduling.py and tests/deploy/test_notify.py carry them out
+    if words[0] == "sed" or words[1:2] == ["/opt/txnlib/deploy/notify.py"] or command in OFFLINE:
+        return  # test_scheduling.py, tests/deploy/test_notify.py and tests/scripts/test_offline.py carry them out
     assert words[0] in ("./spark-submit.sh", "./run-tests.sh"), command
     assert os.access(ROOT / words[0], os.X_OK)
     if words[0] == "./run-tests.sh":
