@@ -231,8 +231,8 @@ def test_a_command_that_must_wait_carries_its_instant(tables):
     later = {"safe_to_abort": False, "do_not_abort_because": "young", "safe_from": at(NOW + 60_000)}
     write(tables, "open_transactions", verdict(40, **later))
     lines = txn_audit(tables, "explain", "payments-0@40")[1].splitlines()
-    at_wait = lines.index("           # not before 2024-03-11 01:21:00Z")
-    assert lines[at_wait - 1 : at_wait + 2 : 2] == ["  not yet  young", "  then     kafka-transactions.sh … abort"]
+    at_wait = lines.index("  then     # not before 2024-03-11 01:21:00Z")
+    assert lines[at_wait - 1 : at_wait + 2 : 2] == ["  not yet  young", "           kafka-transactions.sh … abort"]
     told = json.loads(txn_audit(tables, "explain", "payments-0@40", "--format", "json")[1])
     assert told["verdict"]["safe_from"] == "2024-03-11T01:21:00.000Z"
 

@@ -453,7 +453,7 @@ def test_what_a_coordinator_ends_is_told_with_its_instant(ends_by, said):
 def test_a_command_that_must_wait_stands_behind_its_instant():
     later = {"abort_command": "abort it", "safe_from": AS_OF + 1, "action": "ABORT_LATER"}
     text = rendered(**later)
-    assert "           # not before 2026-11-21 06:42:42Z\n  then     abort it\n" in text
+    assert "  then     # not before 2026-11-21 06:42:42Z\n           abort it\n" in text
     assert "not before" not in rendered(abort_command="abort it", safe_to_abort=True, do_not_abort_because=None)
 
 

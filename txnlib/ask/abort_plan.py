@@ -107,8 +107,7 @@ def _steps(row: Row, width: int) -> list[str]:
     said = [
         ("no abort now, because", because),
         *(each for step in row["before"] or () for each in _checked("before", step)),
-        *(("", line) for line in waits_until(row) if row["command"] is not None),
-        (_when(row), row["command"]),
+        *_command(row),
         ("or", None if old is None else f"{old}   (brokers before 3.0)"),
         ("effect", row["effect"]),
         *(each for step in row["after"] or () for each in _checked("after", step)),
@@ -116,6 +115,12 @@ def _steps(row: Row, width: int) -> list[str]:
     ]
     of_labels = [line for label, text in said if text is not None for line in _said(label, text, width)]
     return ["", *folded(printable(title), width), *of_labels]
+
+
+def _command(row: Row) -> list[tuple[str, str]]:
+    """The command, with the line that it waits for before it; none if there is no command."""
+    lines = [] if row["command"] is None else [*waits_until(row), row["command"]]
+    return list(zip([_when(row), *[""] * len(lines)], lines, strict=False))
 
 
 def _when(row: Row) -> str:

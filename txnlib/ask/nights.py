@@ -1,6 +1,8 @@
 """How the audits of a cluster compare over time: what was held, how much waited, and for how long, as a chart.
 
-Only what needs somebody counts, not what a coordinator ends in time.
+Only what needs somebody counts, not what a coordinator ends in time. No plotting library draws it: the page is one file
+without scripts, whose chart takes the page's colours, light or dark, and its size of text. Three rows of bars are not
+worth 60 MB more in every installation.
 """
 
 from __future__ import annotations

@@ -142,7 +142,9 @@ def _entry_lines(section: str, rows: Sequence[Row], report: Report) -> list[Line
     for step in shown.steps:
         if not step.must_print:
             old = "   (brokers before 3.0)" if step.label == "or" else ""
-            lines += [*labelled("", step.wait), *labelled(step.label, f"{printable(step.command)}{old}")]
+            # What it waits for is said where the label is, so that it does not read as the end of what is above.
+            first, then = (step.label, "") if step.wait else ("", step.label)
+            lines += [*labelled(first, step.wait), *labelled(then, f"{printable(step.command)}{old}")]
         elif shown.is_by_hand:
             lines += [*labelled(step.label, printable(step.command)), *labelled("", f"must show: {step.must_print}")]
     return lines

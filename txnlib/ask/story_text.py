@@ -284,8 +284,9 @@ def _remedy(explained: Explained, width: int) -> list[str]:
         out += further(explained.tables, "collect-plan") if listed else []
     if row["abort_command"] is not None:
         step = step_of(row, row["abort_command"])
-        out += beside("", step.wait, width, _LABEL) if step.wait else []
-        out += command_lines(f"  {step.label:<{_LABEL}}{printable(step.command)}", width, INDENT)
+        out += beside(step.label, step.wait, width, _LABEL) if step.wait else []
+        label = "" if step.wait else step.label
+        out += command_lines(f"  {label:<{_LABEL}}{printable(step.command)}", width, INDENT)
     return out
 
 
