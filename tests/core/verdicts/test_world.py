@@ -26,6 +26,7 @@ from txnlib.core.cluster_metadata import Election
 from txnlib.core.copies import CopyBeside, LeaderEpoch
 from txnlib.core.kafka.transaction_log import TopicPartition
 from txnlib.core.verdicts.axioms import AXIOMS, Axiom
+from txnlib.core.verdicts.carried import telling
 from txnlib.core.verdicts.clocks import ClockBounds, Clocks
 from txnlib.core.verdicts.coordinators import PartitionFacts
 from txnlib.core.verdicts.dossier import Carried, EarlierAudit, OddStep, Owner, SiblingMarkers, UnexplainedCommit
@@ -199,6 +200,16 @@ def test_no_decision_follows_a_night_on_which_a_producer_id_had_been_given_up(re
     seen = replace(SEEN, reason=reason, carried=None)
     row = judged(**{**only_left(), "claim": {"owner": Owner.ROTATED}, "span": {"earlier": (seen,)}, **CHANGED})
     assert row.safety[2].holds is is_proven
+
+
+def test_of_years_of_nights_those_count_that_tell_something_new():
+    nights = [replace(SEEN, run_id=str(number), newest_leader_epoch=number // 100) for number in range(400)]
+    kept = [0, 99, 100, 199, 200, 299, 300, 396, 397, 398, 399]
+    assert [int(each.run_id) for each in telling(nights, ())] == kept
+    assert [int(each.run_id) for each in telling(nights, ("7", None))] == sorted([*kept, 7])
+    nights[50] = replace(nights[50], reason=Reason.PRODUCER_ID_ROTATED)
+    assert [int(each.run_id) for each in telling(nights, ())] == sorted([*kept, 49, 50, 51])
+    assert telling((), ()) == []
 
 
 @pytest.mark.parametrize(("kind", "is_proven"), [("COMMIT", False), ("ABORT", True)])

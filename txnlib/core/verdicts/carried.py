@@ -5,8 +5,9 @@ They are stored with each open transaction, so each night has those of all night
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import Final
 
 from txnlib.core.verdicts.dossier import CoordinatorDecision, EarlierAudit, Hole
 
@@ -34,6 +35,32 @@ def holes(tonight: Hole | None, by: EarlierAudit | None, newest_record: int | No
         since_run=by.run_id if read.is_current else None,
     )
     return (*known, behind)
+
+
+#: Of audits that tell the same one after the other, the first, and these newest ones.
+_NEWEST: Final = 4
+
+
+def telling(audits: Sequence[EarlierAudit], named: Collection[str | None]) -> list[EarlierAudit]:
+    """The audits that a world needs, oldest first, of those that saw a transaction: years of nights may have. `named`:
+    run ids that holes name.
+
+    Those between two that saw the same leader epoch, for the same reason, bound nothing that these two do not bound.
+    """
+    last = len(audits) - 1
+    return [
+        each
+        for number, each in enumerate(audits)
+        if number == 0
+        or last - number < _NEWEST
+        or each.run_id in named
+        or _seen(each) != _seen(audits[number - 1])
+        or _seen(each) != _seen(audits[number + 1])
+    ]
+
+
+def _seen(audit: EarlierAudit) -> tuple[int | None, str | None]:
+    return audit.newest_leader_epoch, audit.reason
 
 
 def with_earlier(

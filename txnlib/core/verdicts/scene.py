@@ -17,15 +17,10 @@ from txnlib.core.display import offset_text
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC, UNKNOWN_CLOCKS_DIFFER_MS, is_ahead, is_from
 from txnlib.core.kafka.transaction_state import BY_KAFKA_NAME, COMPLETE_STATES
+from txnlib.core.verdicts.carried import telling
 from txnlib.core.verdicts.case import Case
 from txnlib.core.verdicts.coordinators import CoordinatorPartition
-from txnlib.core.verdicts.dossier import (
-    CoordinatorDecision,
-    EarlierAudit,
-    OddStep,
-    Owner,
-    SiblingMarkers,
-)
+from txnlib.core.verdicts.dossier import CoordinatorDecision, EarlierAudit, OddStep, Owner, SiblingMarkers
 from txnlib.core.verdicts.match import decided_ms
 from txnlib.core.verdicts.times import Times
 
@@ -44,7 +39,8 @@ _BEYOND: Final = {
         " were never registered: ask the owner of the application that wrote them"
     ),
     False: "under transactions v2, records of an older epoch than the coordinator's have lost their marker",
-}  #: From this version on, coordinators complete a transaction without the marker of a partition that has no leader.
+}
+#: From this version on, coordinators complete a transaction without the marker of a partition that has no leader.
 _DROPS_MARKERS_FROM: Final = (4, 2)
 
 
@@ -86,6 +82,11 @@ class Scene:
                 if each.coordinator_partition != newest.coordinator_partition
                 or each.last_record_offset >= newest.last_record_offset
             ]
+
+    @cached_property
+    def audits(self) -> list[EarlierAudit]:
+        """The earlier audits that tell something of it."""
+        return telling(self.case.earlier, [run for hole in self.case.holes for run in (hole.since_run, hole.until_run)])
 
     # ---- CLOCKS
 
@@ -130,7 +131,7 @@ class Scene:
             for number, left in enumerate(self.clocks)
             for right in self.clocks[number + 1 :]
         )
-        if self.case.earlier:
+        if self.audits:
             are_compared &= self.knows_clock(self.times, _AUDITS)
         return are_compared
 
@@ -162,7 +163,7 @@ class Scene:
     def _order_partition(self) -> bool:
         times, case, span = self.times, self.case, self.case.span
         is_possible = times.precedes(FIRST, LAST)
-        for seen in case.earlier:
+        for seen in self.audits:
             is_possible &= times.precedes(FIRST, audit(seen)) and times.shows(audit(seen), _AUDITS, seen.copied_ms)
             for number, decision in enumerate(self.decisions):
                 if is_complete(decision) and self.has_read(seen, decision):

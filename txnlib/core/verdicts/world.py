@@ -94,7 +94,7 @@ class Worlds(Scene):
         """
         case, found, is_possible = self.case, Times(times), True
         first, newest = case.first_leader_epoch, case.newest_leader_epoch
-        for each in case.earlier:
+        for each in self.audits:
             if each.reason in GIVEN_UP and not case.claim.owns_producer_id:
                 is_possible &= found.precedes(complete(name), audit(each))
         if not is_possible:
@@ -104,7 +104,7 @@ class Worlds(Scene):
             return
         seen: list[EarlierAudit] = []
         epochs = [first]
-        for each in case.earlier:  # a copy that is older than one before tells nothing new
+        for each in self.audits:  # a copy that is older than one before tells nothing new
             if each.newest_leader_epoch is not None and each.newest_leader_epoch >= epochs[-1]:
                 seen.append(each)
                 epochs.append(each.newest_leader_epoch)
@@ -188,7 +188,7 @@ class Worlds(Scene):
             begin = f"record at offset {hole.after_offset}"
             is_possible &= self._shows(found, begin, log, hole.after_epoch, hole.after_ms)
             is_possible &= found.precedes(begin, decided(name))
-        for seen in self.case.earlier:
+        for seen in self.audits:
             if seen.run_id == hole.until_run and self.is_before(seen, hole.ms):
                 is_possible &= found.precedes(complete(name), audit(seen))
             if seen.run_id == hole.since_run and not self._was_outdated(seen):
