@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from tests.support.cases import derived
 from tests.support.dossier_samples import (
     BEFORE_MS,
     CLAIM,
@@ -13,6 +14,8 @@ from tests.support.dossier_samples import (
     COORDINATOR,
     COPY,
     DECISION,
+    DOSSIER,
+    FACTS,
     LOST,
     MARKER,
     MINUTE,
@@ -21,18 +24,19 @@ from tests.support.dossier_samples import (
     ORPHAN,
     SPAN,
     judged,
+    placed,
 )
 from txnlib.core.cluster_metadata import Election
 from txnlib.core.copies import CopyBeside, LeaderEpoch
 from txnlib.core.kafka.transaction_log import TopicPartition
 from txnlib.core.verdicts.axioms import AXIOMS, Axiom
 from txnlib.core.verdicts.carried import telling
+from txnlib.core.verdicts.case import Case
 from txnlib.core.verdicts.clocks import ClockBounds, Clocks
 from txnlib.core.verdicts.coordinators import PartitionFacts
 from txnlib.core.verdicts.dossier import Carried, EarlierAudit, OddStep, Owner, SiblingMarkers, UnexplainedCommit
 from txnlib.core.verdicts.reason import Reason
-from txnlib.core.verdicts.scene import COMPARED, MOST_COMPARED
-from txnlib.core.verdicts.world import GIVEN_UP
+from txnlib.core.verdicts.scene import COMPARED, MOST_COMPARED, Scene
 
 #: Leaders changed since, and nothing shows how.
 CHANGED = {"copy": {"leader_epoch": 4}}
@@ -193,12 +197,54 @@ def test_a_leader_that_lacked_records_of_a_coordinator_wrote_others_which_are_lo
 
 
 @pytest.mark.parametrize(
-    ("reason", "is_proven"), [*((reason, True) for reason in sorted(GIVEN_UP)), (Reason.EXPECTED, False), (None, False)]
+    ("reason", "is_proven"),
+    [
+        (Reason.PRODUCER_ID_UNKNOWN_TO_EVERY_COORDINATOR, True),
+        (Reason.TRANSACTIONAL_ID_EXPIRED, True),
+        (Reason.PRODUCER_ID_ROTATED, True),
+        (Reason.EXPECTED, False),
+        (None, False),
+    ],
 )
 def test_no_decision_follows_a_night_on_which_a_producer_id_had_been_given_up(reason, is_proven):
     """It was open under the leader of its first batch; a marker that was lost was written before."""
     seen = replace(SEEN, reason=reason, carried=None)
     row = judged(**{**only_left(), "claim": {"owner": Owner.ROTATED}, "span": {"earlier": (seen,)}, **CHANGED})
+    assert row.safety[2].holds is is_proven
+
+
+#: Changes to what an earlier audit read, and to its row -> whether it read all of the decision before it copied the
+#: partition. The clocks of the two differ by less than a second.
+DECIDED_MS = DECISION.completed_ms
+READ = [
+    ({}, {}, True),
+    ({"coordinator_partition": 4}, {}, False),
+    ({"until_offset": DECISION.last_record_offset}, {}, True),
+    ({"until_offset": DECISION.last_record_offset - 1}, {}, False),
+    ({}, {"copied_ms": DECIDED_MS + 1_000}, True),
+    ({}, {"copied_ms": DECIDED_MS + 999}, False),
+    ({"copied_ms": DECIDED_MS}, {"copied_ms": DECIDED_MS}, True),
+    ({"copied_ms": DECIDED_MS - 1}, {"copied_ms": DECIDED_MS - 1}, False),
+    ({}, {"copied_ms": None}, False),
+    (None, {}, False),
+]
+
+
+@pytest.mark.parametrize(("read", "changes", "expected"), READ)
+def test_an_earlier_audit_read_what_was_complete_before_its_copy(read, changes, expected):
+    carried = None if read is None else replace(SEEN.carried, **read)
+    scene = Scene(Case(dossier=DOSSIER, span=SPAN, facts=placed(FACTS, {})))
+    derived(scene.case, clocks_differ_ms=1_000)
+    assert scene.has_read(replace(SEEN, carried=carried, **changes), DECISION) is expected
+
+
+@pytest.mark.parametrize(("leader_epoch", "is_proven"), [(3, True), (0, False)])
+def test_what_lacks_its_marker_in_front_was_lost_by_a_leader_before(leader_epoch, is_proven):
+    """The log has its beginning. Where its first leader wrote the batch, nothing was lost in front of it."""
+    checks = tuple(replace(each, partition_leader_epoch=leader_epoch) for each in SPAN.checks)
+    older = replace(OLD, outcome="ABORT")
+    whole = {"leader_epoch": 4, "log_start_offset": 0, "read_from_offset": 0, "first_offset": 0}
+    row = judged(dossier={"decisions": (older, DECISION)}, span={"checks": checks}, copy=whole)
     assert row.safety[2].holds is is_proven
 
 
