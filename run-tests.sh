@@ -56,7 +56,7 @@ share="$(mktemp -d)"
 run_beside() {
   local code=0
   "$VENV/bin/pytest" --engine spark "$@" || code=$?
-  "$VENV/bin/pytest" --share "$share" --from-the-end "$@" || code=$?
+  "$VENV/bin/pytest" --share="$share" --from-the-end "$@" || code=$?
   return "$code"
 }
 set -m                                    # a group of its own: if this script is ended, all of it is
@@ -65,7 +65,7 @@ set +m
 trap 'kill -- "-$!" 2>/dev/null || true; rm -rf "$share"' EXIT
 step mypy
 printf '== pytest\n' >&2
-"$VENV/bin/pytest" --share "$share" "$@" && code=0 || code=$?
+"$VENV/bin/pytest" --share="$share" "$@" && code=0 || code=$?
 wait "$!" || code=$?
 printf '== pytest on Spark, and from the end\n' >&2
 cat "$share/beside"
