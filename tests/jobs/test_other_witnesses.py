@@ -68,11 +68,11 @@ BESIDE |= {
 
 
 def closed_in_a_copy_of(topic_id: str) -> Schedule:
-    """A follower was copied later, and has the marker; the judged copy has a topic id, or none is known."""
+    """A follower was copied later, and has a marker by hand; the judged copy has a topic id, or none is known."""
 
     def of(s: Story) -> Expected:
         late(s, 10 * MINUTE, 30 * MINUTE)
-        s.c.mark(s.place, s.pid, 0, "COMMIT", 100 * MINUTE)
+        s.c.mark(s.place, s.pid, 0, "ABORT", 100 * MINUTE)
         s.beat(110 * MINUTE)
         judged_id = NEW if topic_id == OLD else None
         judged = Copy(1, HOUR, taken=HOUR, leader_epochs=((0, 0),), topic_id=judged_id)

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +78,15 @@ def test_a_process_that_waits_for_a_silent_broker_stops(tmp_path: Path) -> None:
     assert (code, len(lines)) == (130, 1)
 
 
+def _joined(thread: threading.Thread) -> None:
+    """Waits for the end of a thread, which cannot be joined before it has begun."""
+    for _ in range(100 * SECONDS):
+        try:
+            return thread.join(SECONDS)
+        except RuntimeError:
+            time.sleep(0.01)
+
+
 def test_no_leader_is_asked_again_after_an_interrupt(tmp_path: Path) -> None:
     fake = brokers_with(orders=filled(40), others=filled(40, leader=2))
     stopped_at: list[int] = []
@@ -94,7 +104,7 @@ def test_no_leader_is_asked_again_after_an_interrupt(tmp_path: Path) -> None:
         taken_by(fake, tmp_path, scope=ALL)
     for thread in threading.enumerate():  # a pool does not wait for a thread that an interrupt finds at its start
         if thread.name.startswith("ThreadPoolExecutor"):
-            thread.join(SECONDS)
+            _joined(thread)
     assert fake.asked.count("Fetch") <= stopped_at[0] + 1
     states = list(tmp_path.glob("*/o*/fetch.capture"))
     assert states
