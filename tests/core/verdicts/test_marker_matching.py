@@ -224,15 +224,15 @@ def test_a_pair_is_of_each_other_only():
     listed = (TopicPartition("orders", 0),)
     clocks = measured(error_ms=20, differ_ms=1_000)
     two = [decision(0, partitions=listed), decision(200, partitions=listed)]
-    assert histories(two, [marker(10), marker(210)], clocks).pairs() == [(0, 0), (1, 1)]
+    assert histories(two, [marker(10), marker(210)], clocks).pairs == [(0, 0), (1, 1)]
     # Without a pair, it would be the marker of the second, and that of the first deleted.
     assert offsets(histories(two, [marker(10)], clocks, is_deleted=True)) == [[10], [None]]
     # Of two that contradict the order, none; nor where two are near, or where none is due.
     crossed = [replace(marker(210), offset=1), replace(marker(10), offset=2)]
-    assert histories(two, crossed, clocks).pairs() == []
-    assert histories(two, [marker(10), marker(15)], clocks).pairs() == []
-    assert histories([replace(two[0], completed_ms=None)], [marker(10)], clocks).pairs() == []
-    assert histories([replace(two[0], partitions=None)], [marker(10)], clocks).pairs() == []
+    assert histories(two, crossed, clocks).pairs == []
+    assert histories(two, [marker(10), marker(15)], clocks).pairs == []
+    assert histories([replace(two[0], completed_ms=None)], [marker(10)], clocks).pairs == []
+    assert histories([replace(two[0], partitions=None)], [marker(10)], clocks).pairs == []
 
 
 # ---- Every history, one by one
@@ -249,7 +249,7 @@ def every_history(given: Histories) -> Iterator[tuple[int, list[int | None]]]:
 
 def cost_of(given: Histories, owners: tuple[float, ...]) -> int | None:
     """`owners`: the decision of each marker; between two: of none that is known, between these. None: no history."""
-    if any(owners[at] != row for row, at in given.pairs()):
+    if any(owners[at] != row for row, at in given.pairs):
         return None
     total = 0
     for at, (owner, written) in enumerate(zip(owners, given.markers, strict=True)):

@@ -45,7 +45,8 @@ def telling(audits: Sequence[EarlierAudit], named: Collection[str | None]) -> li
     """The audits that a world needs, oldest first, of those that saw a transaction: years of nights may have. `named`:
     run ids that holes name.
 
-    Those between two that saw the same leader epoch, for the same reason, bound nothing that these two do not bound.
+    Those between two that saw the same leader epoch, for the same reason, are left out: they could only tell more
+    exactly when a decision was complete.
     """
     last = len(audits) - 1
     return [

@@ -231,13 +231,14 @@ class Histories:
     def costs(self) -> list[list[int | None]]:
         """The same, and a pair is of each other only."""
         rows, columns = {}, {}
-        for row, column in self.pairs():
+        for row, column in self.pairs:
             rows[row], columns[column] = column, row
         return [
             [cost if rows.get(row, at) == at and columns.get(at, row) == row else None for at, cost in enumerate(costs)]
             for row, costs in enumerate(self.fits)
         ]
 
+    @cached_property
     def pairs(self) -> list[tuple[int, int]]:
         """Decisions that are complete, with the markers that clocks show to be theirs: neither has another one at its
         time. None of two that contradict the order."""
@@ -281,7 +282,7 @@ class Histories:
     def _steps(self) -> Iterator[_Step]:
         """Every step of every history, in the order of both logs."""
         own_epochs = {marker_epoch(each) for each in self.decisions if has_own_epoch(each)}
-        paired, pairs = dict(self.pairs()), {at for _, at in self.pairs()}
+        paired, pairs = dict(self.pairs), {at for _, at in self.pairs}
         for told in range(len(self.decisions) + 1):
             before = self.decisions[told - 1] if told else None
             decision = self.decisions[told] if told < len(self.decisions) else None

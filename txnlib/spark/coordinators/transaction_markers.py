@@ -202,7 +202,7 @@ def _groups(reach_ms: int) -> str:
     SELECT {_GROUP}, bool_or(is_pair) AS has_pair,
       least(count_if(is_marker), count_if(NOT is_marker)) > if(bool_or(is_pair), 1, 0) AS is_odd,
       transform({_IN_ORDER}, each -> each.decision) AS decisions,
-        transform({_IN_ORDER}, each -> each.is_followed) AS followed,
+      transform({_IN_ORDER}, each -> each.is_followed) AS followed,
       transform(sort_array(collect_list(if(is_marker, struct(place, marker), NULL))), each -> each.marker) AS markers
     FROM numbered GROUP BY {_GROUP}, number
     HAVING count_if(NOT is_marker) > 0

@@ -171,10 +171,10 @@ def vanished_commits(record_batches: DataFrame, copies: Sequence[CoverageRow]) -
     topic, partition, marker_offset, marker_epoch, at_ms."""
     gone = [copy for copy in copies if copy.is_deleted]
     cut = [copy for copy in _of_judged_topics(copies) if copy.truncated]
-    others = _with_truncated(record_batches.sparkSession, cut, gone)
+    spark = record_batches.sparkSession
     if not cut and not gone:
-        return no_rows(record_batches.sparkSession, _VANISHED_COMMITS_DDL)
-    return select(_VANISHED_COMMITS, batches=record_batches, others=others)
+        return no_rows(spark, _VANISHED_COMMITS_DDL)
+    return select(_VANISHED_COMMITS, batches=record_batches, others=_with_truncated(spark, cut, gone))
 
 
 def _with_truncated(spark: SparkSession, living: Iterable[CoverageRow], gone: Iterable[CoverageRow]) -> DataFrame:
