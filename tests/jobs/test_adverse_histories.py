@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.support.audits import AuditTables
-from tests.support.cluster import HOUR, MINUTE, NOON, SECOND, TXN, Copy, Entry, id_in
+from tests.support.cluster import HOUR, MINUTE, NOON, SECOND, TXN, Copy, Entry
 from tests.support.refutations import (
     END,
     NO_COMMIT,
@@ -24,6 +24,7 @@ from tests.support.refutations import (
     kraft,
     led_by_another,
     one_leader,
+    other,
     refuted,
     safe,
     tick,
@@ -36,11 +37,6 @@ from txnlib.core.kafka.transaction_log import TopicPartition, TransactionLogEntr
 from txnlib.core.kafka.transaction_state import TransactionState
 
 HISTORIES = Schedules()
-
-
-def other(s: Story) -> str:
-    """Another id of the same coordinator partition."""
-    return id_in(s.number, f"other-{s.number}")
 
 
 # ---- Producer epochs

@@ -10,8 +10,8 @@ from dataclasses import replace
 import pytest
 
 from tests.support.audits import AuditTables
-from tests.support.cluster import MINUTE, NOON, SECOND, Copy, Entry, id_in
-from tests.support.refutations import END, Kit, Open, audits, cases, expect_of, refuted, safe, tick
+from tests.support.cluster import MINUTE, NOON, SECOND, Copy, Entry
+from tests.support.refutations import END, Kit, Open, audits, cases, expect_of, other, refuted, safe, tick
 from tests.support.schedules import Expected, Schedule, Schedules, Story, Told
 from txnlib.core.kafka.transaction_log import TopicPartition, TransactionLogEntry
 from txnlib.core.kafka.transaction_state import TransactionState
@@ -19,11 +19,6 @@ from txnlib.core.kafka.transaction_state import TransactionState
 ALL = Schedules()
 #: The answers of today that are not those expected.
 OPEN: Open = {}
-
-
-def other(s: Story, which: str = "other") -> str:
-    """Another id of the same coordinator partition."""
-    return id_in(s.number, f"{which}-{s.number}")
 
 
 OLD, NEW = "AAAAAAAAAAAAAAAAAAAAAA", "BBBBBBBBBBBBBBBBBBBBBB"

@@ -16,6 +16,7 @@ from tests.support.refutations import (
     compacted,
     expect_of,
     one_leader,
+    other,
     refuted,
     safe,
     tick,
@@ -26,11 +27,6 @@ from txnlib.core.kafka.producer_state import ProducerState
 ALL = Schedules()
 #: The answers of today that are not those expected.
 OPEN: Open = {}
-
-
-def other(s: Story, which: str = "other") -> str:
-    """Another id of the same coordinator partition."""
-    return id_in(s.number, f"{which}-{s.number}")
 
 
 # ---- What its coordinator will end

@@ -9,9 +9,9 @@ from dataclasses import replace
 import pytest
 
 from tests.support.audits import AuditTables
-from tests.support.cluster import MINUTE, TXN, Copy, id_in
-from tests.support.nights import CAPTURED, ThreeNights, audited_nights, leader_epochs
-from tests.support.refutations import Open, expect_of, refuted
+from tests.support.cluster import MINUTE, TXN, Copy
+from tests.support.nights import CAPTURED, audited_nights, leader_epochs, nights_of
+from tests.support.refutations import Open, expect_of, other, refuted
 from tests.support.schedules import Expected, Schedule, Schedules, Story, Told
 
 NIGHTS = Schedules()
@@ -19,15 +19,6 @@ NIGHTS = Schedules()
 OPEN: Open = {}
 FIRST, SECOND_NIGHT, THIRD = CAPTURED
 TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAA"
-
-
-def nights_of(s: Story) -> ThreeNights:
-    assert isinstance(s.c, ThreeNights)
-    return s.c
-
-
-def other(s: Story, which: str = "other") -> str:
-    return id_in(s.number, f"{which}-{s.number}")
 
 
 def since(s: Story, at: int, captured: int, *, kept: int, is_checkpointed: bool) -> Copy:

@@ -12,18 +12,14 @@ from typing import Any
 import pytest
 
 from tests.support.audits import AuditTables
-from tests.support.cluster import HOUR, MINUTE, SECOND, Copy, id_in
-from tests.support.refutations import END, OF_V2, Kit, Open, audits, cases, expect_of, refuted, safe, tick
+from tests.support.cluster import HOUR, MINUTE, SECOND, Copy
+from tests.support.refutations import END, OF_V2, Kit, Open, audits, cases, expect_of, other, refuted, safe, tick
 from tests.support.schedules import Expected, Schedule, Schedules, Story, Told
 
 SPLIT = Schedules()
 #: The answers of today that are not those expected.
 OPEN: Open = {}
 OF_4_2: dict[str, Any] = {"kafka_version": "4.2.0"}
-
-
-def other(s: Story, which: str = "other") -> str:
-    return id_in(s.number, f"{which}-{s.number}")
 
 
 def told_and_aborted(

@@ -22,6 +22,7 @@ from tests.support.refutations import (
     compacted,
     expect_of,
     one_leader,
+    other,
     refuted,
     safe,
     unsafe,
@@ -50,11 +51,6 @@ class WithFiles(Cluster):
         for name, content in self.files.items():
             (folder / name).write_bytes(content)
         return folder
-
-
-def other(s: Story, which: str = "other") -> str:
-    """Another id of the same coordinator partition."""
-    return id_in(s.number, f"{which}-{s.number}")
 
 
 # ---- A crash that no leader epoch tells
@@ -243,29 +239,22 @@ BESIDE |= {
 # ---- Markers elsewhere whose kind is not known
 
 
-def unknown_kind(how: str) -> Schedule:
-    """Its coordinator lost its tail: the transaction, with its COMMIT, which reached the other partition only."""
-
-    def of(s: Story) -> Expected:
-        sibling = (s.topic, 1)
-        s.note("Empty", 0)
-        s.beat(0)
-        s.beat(0, partition=1)
-        s.write(MINUTE)
-        s.c.write(sibling, s.pid, 0, MINUTE)
-        s.c.mark(sibling, s.pid, 0, "COMMIT", 2 * MINUTE, is_emptied=how == "emptied")
-        s.c.note(other(s), "Empty", 900_000 + s.number, 0, (), 12 * MINUTE, leader_epoch=1)
-        s.beat(100 * MINUTE, leader_epoch=1)
-        s.beat(100 * MINUTE, partition=1)
-        if how == "emptied":  # its records went first. Kafka: `CleanedTransactionMetadata.onControlBatchRead`
-            kept = Copy(1, END, keep=lambda e: e.producer_id != s.pid or e.marker is not None)
-            s.c.copies[sibling] = [kept]
-        return refuted(s)
-
-    return of
-
-
-BESIDE |= {"commit_elsewhere_that_was_cleaned": unknown_kind("emptied")}
+@BESIDE
+def commit_elsewhere_that_was_cleaned(s: Story) -> Expected:
+    """Its coordinator lost its tail: the transaction, and the COMMIT, which reached the other partition only. The
+    cleaner removed its records first. Kafka: `CleanedTransactionMetadata.onControlBatchRead`."""
+    sibling = (s.topic, 1)
+    s.note("Empty", 0)
+    s.beat(0)
+    s.beat(0, partition=1)
+    s.write(MINUTE)
+    s.c.write(sibling, s.pid, 0, MINUTE)
+    s.c.mark(sibling, s.pid, 0, "COMMIT", 2 * MINUTE, is_emptied=True)
+    s.c.note(other(s), "Empty", 900_000 + s.number, 0, (), 12 * MINUTE, leader_epoch=1)
+    s.beat(100 * MINUTE, leader_epoch=1)
+    s.beat(100 * MINUTE, partition=1)
+    s.c.copies[sibling] = [Copy(1, END, keep=lambda e: e.producer_id != s.pid or e.marker is not None)]
+    return refuted(s)
 
 
 # ---- What somebody printed before it was lost

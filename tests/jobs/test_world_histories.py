@@ -21,6 +21,7 @@ from tests.support.refutations import (
     expect_of,
     left,
     one_leader,
+    other,
     refuted,
     safe,
     unsafe,
@@ -30,11 +31,6 @@ from tests.support.schedules import Expected, Schedule, Schedules, Story, Told
 HISTORIES = Schedules()
 #: The answers of today that are not those expected.
 OPEN: Open = {}
-
-
-def other(s: Story, which: str = "other") -> str:
-    """Another id of the same coordinator partition."""
-    return id_in(s.number, f"{which}-{s.number}")
 
 
 def led_since(s: Story, at: int, leader_epoch: int, which: str = "later") -> None:

@@ -11,8 +11,8 @@ import pytest
 
 from tests.support.audits import AuditTables
 from tests.support.cluster import COORDINATORS, MINUTE, NOON, SECOND, TXN, Copy, Entry, id_in
-from tests.support.nights import CAPTURED, ThreeNights, audited_nights, leader_epochs
-from tests.support.refutations import Open, expect_of, refuted, safe, tick
+from tests.support.nights import CAPTURED, ThreeNights, audited_nights, leader_epochs, nights_of
+from tests.support.refutations import Open, expect_of, other, refuted, safe, tick
 from tests.support.schedules import Expected, Schedule, Schedules, Story, Told
 from txnlib.core.kafka.transaction_log import TopicPartition, TransactionLogEntry
 from txnlib.core.kafka.transaction_state import TransactionState
@@ -21,16 +21,6 @@ ONE, V2, ANEW = Schedules(), Schedules(), Schedules()
 #: The answers of today that are not those expected, by the night and the schedule.
 OPEN: Open = {}
 FIRST, SECOND_NIGHT, THIRD = CAPTURED
-
-
-def nights_of(s: Story) -> ThreeNights:
-    assert isinstance(s.c, ThreeNights)
-    return s.c
-
-
-def other(s: Story, which: str = "other") -> str:
-    """Another id of the same coordinator partition."""
-    return id_in(s.number, f"{which}-{s.number}")
 
 
 def open_since_half_past(s: Story, *, moved: int | None = None) -> None:

@@ -26,6 +26,11 @@ class ThreeNights(Cluster):
                 self.told[captured][s.topic] = s.topic, each
 
 
+def nights_of(s: Story) -> ThreeNights:
+    assert isinstance(s.c, ThreeNights)
+    return s.c
+
+
 def leader_epochs(s: Story, until: int) -> tuple[tuple[int, int], ...]:
     """What the leader-epoch-checkpoint has at an instant."""
     found: dict[int, int] = {}

@@ -54,10 +54,15 @@ def led_by_another(s: Story, skew: int = 0) -> int:
     return broker
 
 
+def other(s: Story, which: str = "other") -> str:
+    """Another id of the same coordinator partition."""
+    return id_in(s.number, f"{which}-{s.number}")
+
+
 def compacted(s: Story, until: int = 30 * MINUTE) -> None:
     """Only the newest record of each id is left of the coordinator's log up to an instant."""
     for at in (until - MINUTE, until + MINUTE):
-        s.c.note(id_in(s.number, f"other-{s.number}"), "Empty", 900_000 + s.number, 0, (), at)
+        s.c.note(other(s), "Empty", 900_000 + s.number, 0, (), at)
     s.coordinator(Copy(1, END, is_compacted_until=until))
 
 
