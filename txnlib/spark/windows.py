@@ -6,6 +6,7 @@ Each is completed by what it covers: `max(value) OVER ({BATCHES_OF_PRODUCER} {BE
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from pyspark.sql import DataFrame
@@ -101,11 +102,77 @@ def at_last(value: str, is_there: str) -> str:
 #: The records of one coordinator partition, in offset order.
 RECORDS_OF_COORDINATOR: Final = "PARTITION BY partition ORDER BY offset"
 
-# The records of a transactional id, of which a cluster has as many as producers: these share windows, too.
 
-_ID: Final = ("coordinator_partition", "transactional_id")
-#: The records of the ids of one bucket, one id after the other, each in offset order.
-RECORDS_OF_IDS: Final = f"PARTITION BY pmod(hash({', '.join(_ID)}), {_BUCKETS}) ORDER BY {', '.join(_ID)}, offset"
+@dataclass(frozen=True, slots=True)
+class SharedWindow:
+    """Windows that many groups of a few rows share: of a bucket, one group after the other, each in its order.
+
+    `keys` name a group, and are never NULL; `order`: columns that are different for each row of a group. All
+    expressions are SQL.
+    """
+
+    keys: tuple[str, ...]
+    order: tuple[str, ...]
+
+    @property
+    def over(self) -> str:
+        """The rows of a bucket, in order."""
+        return f"PARTITION BY {self._bucket} ORDER BY {', '.join((*self.keys, *self.order))}"
+
+    @property
+    def back(self) -> str:
+        """The same rows from the last one back."""
+        return f"PARTITION BY {self._bucket} ORDER BY {', '.join(f'{name} DESC' for name in (*self.keys, *self.order))}"
+
+    @property
+    def _bucket(self) -> str:
+        return f"pmod(hash({', '.join(self.keys)}), {_BUCKETS})"
+
+    def is_same(self, neighbour: str) -> str:
+        """Whether the row before (`lag`) or after it (`lead`) is of the same group; NULL if there is none."""
+        return " AND ".join(f"{neighbour}({name}) OVER ({self.over}) = {name}" for name in self.keys)
+
+    def neighbour(self, neighbour: str, value: str, distance: int = 1) -> str:
+        """The value of a row before or after a row in its group; else NULL. Needs `begins`."""
+        there = f"{neighbour}({{}}, {distance}) OVER ({self.over})"
+        return f"if({there.format('begins')} = begins, {there.format(value)}, NULL)"
+
+    @property
+    def begins(self) -> str:
+        """The number, in the bucket, of the row with which the group of a row begins. Needs the columns of `numbered`.
+
+        What a running maximum has of a smaller number is another group's."""
+        return f"max(if(is_first, row, NULL)) OVER ({self.over} {UNTIL_NOW})"
+
+    @property
+    def numbered(self) -> dict[str, str]:
+        """Columns: the number of a row in its bucket, and whether it is the first of its group."""
+        return {
+            "row": f"row_number() OVER ({self.over})",
+            "is_first": f"NOT coalesce({self.is_same('lag')}, FALSE)",
+        }
+
+    def highest_before(self, value: str) -> str:
+        """The highest value of the rows before each one of its group, for `own`. Needs `begins`."""
+        return f"max({_of_group(value)}) OVER ({self.over} {BEFORE})"
+
+    def lowest_after(self, value: str) -> str:
+        """The lowest value of the rows after each one, for `own`. Needs `begins`."""
+        return f"min({_of_group(value)}) OVER ({self.back} {BEFORE})"
+
+
+def _of_group(value: str) -> str:
+    return f"if({value} IS NOT NULL, struct(begins AS of_group, {value} AS value), NULL)"
+
+
+def own(name: str) -> str:
+    """The value in a column that `highest_before` or `lowest_after` made; NULL if the group has none, as SQL."""
+    return f"if({name}.of_group = begins, {name}.value, NULL)"
+
+
+#: The records of transactional ids, in offset order.
+OF_IDS: Final = SharedWindow(("coordinator_partition", "transactional_id"), ("offset",))
+RECORDS_OF_IDS: Final = OF_IDS.over
 
 
 def before_of_id(*names: str) -> str:
@@ -120,33 +187,21 @@ def next_of_id(*names: str) -> str:
 
 def _neighbour_of_id(neighbour: str, names: Sequence[str]) -> str:
     """The embedded engine reads the fields of a struct that became NULL (Sail 0.7.2), so each field becomes NULL."""
-    is_there = _is_of_same_id(neighbour)
+    is_there = OF_IDS.is_same(neighbour)
     fields = [f"if({is_there}, {neighbour}({name}) OVER ({RECORDS_OF_IDS}), NULL) AS {name}" for name in names]
     return f"if({is_there}, struct({', '.join(fields)}), NULL)"
 
 
-def _is_of_same_id(neighbour: str) -> str:
-    return " AND ".join(f"{neighbour}({name}) OVER ({RECORDS_OF_IDS}) = {name}" for name in _ID)
-
-
-#: Columns by which sums over the records of a bucket become those of an id: the number of a record in the order of the
-#: bucket, and whether it is the first of its id.
-NUMBERED_BY_ID: Final = {
-    "row": f"row_number() OVER ({RECORDS_OF_IDS})",
-    "is_first_of_id": f"NOT coalesce({_is_of_same_id('lag')}, FALSE)",
-}
-
-
 def sum_of_id(count: str) -> str:
-    """The sum of counts over the records of an id up to and including each, as SQL. Needs is_first_of_id, and a column
+    """The sum of counts over the records of an id up to and including each, as SQL. Needs is_first, and a column
     {count}_of_bucket with the sum over the bucket."""
-    before_id = f"max(if(is_first_of_id, {count}_of_bucket - {count}, NULL)) OVER ({RECORDS_OF_IDS} {UNTIL_NOW})"
+    before_id = f"max(if(is_first, {count}_of_bucket - {count}, NULL)) OVER ({RECORDS_OF_IDS} {UNTIL_NOW})"
     return f"({count}_of_bucket - {before_id})"
 
 
 def at_last_of_id(value: str, is_there: str) -> str:
     """The value of the last record of an id for which something is true, up to and including each, as SQL; else NULL.
-    Needs NUMBERED_BY_ID."""
+    Needs OF_IDS.numbered."""
     until_now = f"OVER ({RECORDS_OF_IDS} {UNTIL_NOW})"
-    last, first = f"max(if({is_there}, row, NULL)) {until_now}", f"max(if(is_first_of_id, row, NULL)) {until_now}"
+    last, first = f"max(if({is_there}, row, NULL)) {until_now}", f"max(if(is_first, row, NULL)) {until_now}"
     return f"if({last} >= {first}, max_by({value}, if({is_there}, row, NULL)) {until_now}, NULL)"

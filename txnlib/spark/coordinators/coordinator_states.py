@@ -25,7 +25,7 @@ from txnlib.spark.instants import clock_ms, is_shown
 from txnlib.spark.joins import select, with_columns
 from txnlib.spark.schemas import TABLES, conform
 from txnlib.spark.windows import (
-    NUMBERED_BY_ID,
+    OF_IDS,
     RECORDS_OF_COORDINATOR,
     RECORDS_OF_IDS,
     UNTIL_NOW,
@@ -92,7 +92,7 @@ def coordinator_states(
     log = with_columns(coordinator_log(transaction_log, coverage, current_copies), _OF_LOG)
     written = {"newest_until_now_ms": f"max({_WRITTEN_BY}) OVER ({RECORDS_OF_COORDINATOR} {UNTIL_NOW})"}
     log = with_columns(with_columns(log, written), _OF_HOLES).withColumnRenamed("partition", "coordinator_partition")
-    stepped = with_columns(with_columns(log, {"before": before_of_id(*_REMEMBERED)} | NUMBERED_BY_ID), _OF_STEP)
+    stepped = with_columns(with_columns(log, {"before": before_of_id(*_REMEMBERED)} | OF_IDS.numbered), _OF_STEP)
     summed = with_columns(stepped, {"begins_of_bucket": f"sum(begins) OVER ({RECORDS_OF_IDS} {UNTIL_NOW})"})
     numbered = with_columns(summed, {"transaction_number": f"if(belongs, {sum_of_id('begins')}, NULL)"}).withColumn(
         "legality",

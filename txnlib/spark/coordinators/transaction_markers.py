@@ -24,7 +24,7 @@ from txnlib.spark.frames import local_rows
 from txnlib.spark.instants import clock_ms
 from txnlib.spark.joins import select
 from txnlib.spark.schemas import MARKERS, named
-from txnlib.spark.windows import BEFORE, UNTIL_NOW
+from txnlib.spark.windows import UNTIL_NOW, SharedWindow, own
 
 #: The leader epoch, in a frame of clocks, of the clock that stamps a partition now.
 _NEWEST: Final = -2
@@ -104,22 +104,25 @@ _DECISION: Final = {
 }
 _NO_MARKER: Final = f"CAST(NULL AS {struct_of(WrittenMarker).simpleString()})"
 _NO_DECISION: Final = f"CAST(NULL AS {struct_of(CoordinatorDecision).simpleString()})"
-_ALL: Final = f"PARTITION BY {_GROUP}"
-_IN_TIME: Final = f"PARTITION BY {_GROUP} ORDER BY from_ms, is_marker, place"
-_BACK: Final = f"PARTITION BY {_GROUP} ORDER BY from_ms DESC, is_marker DESC, place DESC {BEFORE}"
+#: In time, as far as it is known: a decision before a marker of the same time.
+_IN_TIME: Final = SharedWindow(("producer_id", "topic", "partition"), ("from_ms", "is_marker", "place"))
+_NUMBERED: Final = ", ".join(f"{value} AS {name}" for name, value in _IN_TIME.numbered.items())
+_DECISION_PLACE, _MARKER_PLACE = "if(is_marker, NULL, place)", "if(is_marker, place, NULL)"
 #: Whether this row and the next one are a decision and a marker that can only be of each other: both agree, nothing
 #: else is at their time, and all that is earlier or later in time is so in its log, too. A marker that ended nothing
 #: may repeat another one.
-_IS_PAIR: Final = """coalesce(
-  is_new AND NOT next_is_new AND coalesce(is_new_then, TRUE) AND one_decision.outcome = one_marker.type
-    AND one_decision.completed_ms IS NOT NULL AND one_decision.partitions IS NOT NULL
-    AND one_epoch = one_marker.epoch AND one_decision.stamped_epoch = one_marker.coordinator_epoch
-    AND coalesce(one_decision.coordinator_epoch = one_decision.stamped_epoch, TRUE)
-    AND one_marker.first_offset IS NOT NULL
-    AND coalesce(one_decision.last_record_offset > decision_before, TRUE)
-    AND coalesce(one_decision.last_record_offset <= decision_after, TRUE)
-    AND coalesce(one_marker.offset > marker_before, TRUE) AND coalesce(one_marker.offset <= marker_after, TRUE),
+_IS_PAIR: Final = f"""coalesce(
+  is_new AND NOT next_is_new AND coalesce(is_new_then, TRUE) AND is_marker != next.is_marker
+    AND may_pair AND next.may_pair AND type = next.type AND epoch = next.epoch
+    AND stamped_epoch = next.stamped_epoch AND stamped_epoch >= 0
+    AND coalesce(if(is_marker, next.place, place) > {own("decision_before")}, TRUE)
+    AND coalesce(if(is_marker, next.place, place) <= {own("decision_after")}, TRUE)
+    AND coalesce(if(is_marker, place, next.place) > {own("marker_before")}, TRUE)
+    AND coalesce(if(is_marker, place, next.place) <= {own("marker_after")}, TRUE),
   FALSE)"""
+#: What a pair must agree in.
+_OF_PAIR: Final = ("is_marker", "may_pair", "type", "epoch", "stamped_epoch", "place")
+_NEXT: Final = ", ".join(f"{_IN_TIME.neighbour('lead', name)} AS {name}" for name in _OF_PAIR)
 
 
 _IN_ORDER: Final = """sort_array(collect_list(
@@ -168,36 +171,54 @@ def _groups(reach_ms: int) -> str:
         coalesce({clock_ms("completed_ms")} + {far("decision.stamped_epoch")}, {NO_INSTANT_MS}L) AS until_ms,
         FALSE AS is_marker, decision.last_record_offset AS place,
         if(decision.coordinator_epoch != decision.stamped_epoch, {_NEWEST}L, coalesce(decision.stamped_epoch, -1L))
-          AS stamped_epoch, epoch, decision, {_NO_MARKER} AS marker,
+          AS stamped_epoch, decision.outcome AS type, CAST(epoch AS BIGINT) AS epoch,
+        completed_ms IS NOT NULL AND decision.partitions IS NOT NULL AS may_pair, decision, {_NO_MARKER} AS marker,
         CAST(NULL AS BIGINT) AS oldest_ms, CAST(NULL AS BIGINT) AS newest_ms
       FROM listed
       UNION ALL
       SELECT {_GROUP}, at_ms - clock_offset_ms - clock_error_ms - {far("marker.coordinator_epoch")},
         at_ms - clock_offset_ms + clock_error_ms + {far("marker.coordinator_epoch")}, TRUE,
-        marker.offset, coalesce(marker.coordinator_epoch, -1L), CAST(NULL AS INT), {_NO_DECISION}, marker,
+        marker.offset, coalesce(marker.coordinator_epoch, -1L), marker.type, marker.epoch,
+        marker.first_offset IS NOT NULL, {_NO_DECISION}, marker,
         coalesce(at_ms - clock_offset_ms - greatest(clocks_differ_ms, {CLOCKS_DIFFER_MS}), 0L),
         coalesce(at_ms - clock_offset_ms + greatest(clocks_differ_ms, {CLOCKS_DIFFER_MS}), {NO_INSTANT_MS}L)
       FROM {written}
+    ), counted AS (
+      SELECT *, {_IN_TIME.begins} AS begins FROM (SELECT *, {_NUMBERED} FROM placed)
     ), beside AS (
-      SELECT *, from_ms > coalesce(max(until_ms) OVER ({_IN_TIME} {BEFORE}), from_ms - 1)
-          AND stamped_epoch = coalesce(lag(stamped_epoch) OVER ({_IN_TIME}), stamped_epoch) AS is_new
-      FROM placed
-    ), around AS (
-      SELECT *, lead(is_new) OVER ({_IN_TIME}) AS next_is_new, lead(is_new, 2) OVER ({_IN_TIME}) AS is_new_then,
-        coalesce(decision, lead(decision) OVER ({_IN_TIME})) AS one_decision,
-        coalesce(marker, lead(marker) OVER ({_IN_TIME})) AS one_marker,
-        coalesce(epoch, lead(epoch) OVER ({_IN_TIME})) AS one_epoch,
-        max(if(is_marker, NULL, place)) OVER ({_IN_TIME} {BEFORE}) AS decision_before,
-        max(if(is_marker, place, NULL)) OVER ({_IN_TIME} {BEFORE}) AS marker_before,
-        min(if(is_marker, NULL, place)) OVER ({_BACK}) AS decision_after,
-        min(if(is_marker, place, NULL)) OVER ({_BACK}) AS marker_after,
-        max(newest_ms) OVER ({_IN_TIME} {BEFORE}) >= from_ms OR min(oldest_ms) OVER ({_BACK}) <= until_ms AS is_near
+      SELECT *, {_IN_TIME.highest_before("until_ms")} AS until_before,
+        {_IN_TIME.highest_before(_DECISION_PLACE)} AS decision_before,
+        {_IN_TIME.lowest_after(_DECISION_PLACE)} AS decision_after,
+        {_IN_TIME.highest_before(_MARKER_PLACE)} AS marker_before,
+        {_IN_TIME.lowest_after(_MARKER_PLACE)} AS marker_after,
+        {_IN_TIME.highest_before("newest_ms")} AS newest_before,
+        {_IN_TIME.lowest_after("oldest_ms")} AS oldest_after, {_IN_TIME.lowest_after("-newest_ms")} AS newest_after,
+        {_IN_TIME.neighbour("lag", "stamped_epoch")} AS stamped_before
+      FROM counted
+    ), new AS (
+      SELECT *, from_ms > coalesce({own("until_before")}, from_ms - 1)
+          AND stamped_epoch = coalesce(stamped_before, stamped_epoch) AS is_new
       FROM beside
+    ), around AS (
+      SELECT *, {_IN_TIME.neighbour("lead", "is_new")} AS next_is_new,
+        {_IN_TIME.neighbour("lead", "is_new", 2)} AS is_new_then, struct({_NEXT}) AS next,
+        {own("newest_before")} >= from_ms OR {own("oldest_after")} <= until_ms AS is_near,
+        greatest({own("newest_before")}, newest_ms, -{own("newest_after")}) >= from_ms AS is_before_any
+      FROM new
+    ), paired AS (
+      SELECT *, {_IS_PAIR} AS is_pair FROM around
+    ), alone AS (
+      SELECT *, if(is_marker AND NOT is_pair AND NOT coalesce({_IN_TIME.neighbour("lag", "is_pair")}, FALSE), 1, NULL)
+        AS is_alone
+      FROM paired
     ), numbered AS (
-      SELECT *, count_if(is_pair) OVER ({_IN_TIME} {UNTIL_NOW}) AS number,
-        is_near OR (count_if(is_marker) OVER ({_ALL}) > count_if(is_pair) OVER ({_ALL})
-          AND max(newest_ms) OVER ({_ALL}) >= from_ms) AS is_followed
-      FROM (SELECT *, {_IS_PAIR} AS is_pair FROM around)
+      SELECT *, is_near OR (is_before_any
+          AND coalesce(is_alone, {own("alone_before")}, {own("alone_after")}) IS NOT NULL) AS is_followed
+      FROM (
+        SELECT *, count_if(is_pair) OVER ({_IN_TIME.over} {UNTIL_NOW}) AS number,
+          {_IN_TIME.highest_before("is_alone")} AS alone_before, {_IN_TIME.lowest_after("is_alone")} AS alone_after
+        FROM alone
+      )
     )
     SELECT {_GROUP}, bool_or(is_pair) AS has_pair,
       least(count_if(is_marker), count_if(NOT is_marker)) > if(bool_or(is_pair), 1, 0) AS is_odd,
