@@ -145,12 +145,28 @@ class SharedWindow:
         return f"max(if(is_first, row, NULL)) OVER ({self.over} {UNTIL_NOW})"
 
     @property
-    def numbered(self) -> dict[str, str]:
-        """Columns: the number of a row in its bucket, and whether it is the first of its group."""
-        return {
-            "row": f"row_number() OVER ({self.over})",
-            "is_first": f"NOT coalesce({self.is_same('lag')}, FALSE)",
-        }
+    def row(self) -> str:
+        """The number of a row in its bucket."""
+        return f"row_number() OVER ({self.over})"
+
+    @property
+    def is_first(self) -> str:
+        """Whether a row is the first of its group."""
+        return f"NOT coalesce({self.is_same('lag')}, FALSE)"
+
+    @property
+    def numbered(self) -> str:
+        """Both, as columns `row` and `is_first` of a SELECT."""
+        return f"{self.row} AS row, {self.is_first} AS is_first"
+
+    @property
+    def rank(self) -> str:
+        """The number of a row in its group, from 1. Needs the columns of `numbered`."""
+        return f"row - {self.begins} + 1"
+
+    def at_first(self, value: str) -> str:
+        """The value of the first row of its group, which must have one. Needs the columns of `numbered`."""
+        return f"max_by({value}, if(is_first, row, NULL)) OVER ({self.over} {UNTIL_NOW})"
 
     def highest_before(self, value: str) -> str:
         """The highest value of the rows before each one of its group, for `own`. Needs `begins`."""

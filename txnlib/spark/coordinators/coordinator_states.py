@@ -92,7 +92,8 @@ def coordinator_states(
     log = with_columns(coordinator_log(transaction_log, coverage, current_copies), _OF_LOG)
     written = {"newest_until_now_ms": f"max({_WRITTEN_BY}) OVER ({RECORDS_OF_COORDINATOR} {UNTIL_NOW})"}
     log = with_columns(with_columns(log, written), _OF_HOLES).withColumnRenamed("partition", "coordinator_partition")
-    stepped = with_columns(with_columns(log, {"before": before_of_id(*_REMEMBERED)} | OF_IDS.numbered), _OF_STEP)
+    placed = {"before": before_of_id(*_REMEMBERED), "row": OF_IDS.row, "is_first": OF_IDS.is_first}
+    stepped = with_columns(with_columns(log, placed), _OF_STEP)
     summed = with_columns(stepped, {"begins_of_bucket": f"sum(begins) OVER ({RECORDS_OF_IDS} {UNTIL_NOW})"})
     numbered = with_columns(summed, {"transaction_number": f"if(belongs, {sum_of_id('begins')}, NULL)"}).withColumn(
         "legality",

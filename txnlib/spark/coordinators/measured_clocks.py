@@ -17,6 +17,7 @@ from txnlib.spark.frames import kept, local_rows
 from txnlib.spark.instants import clock_ms
 from txnlib.spark.joins import quantile, select
 from txnlib.spark.schemas import TABLES, conform
+from txnlib.spark.windows import NOTHING, SharedWindow
 
 #: Minimum number of pairs of a decision and its marker for an estimate.
 SAMPLES: Final = 3
@@ -53,6 +54,8 @@ def measured_clocks(
 
 
 _GROUP: Final = "topic, partition, producer_id"
+_DECISIONS: Final = SharedWindow(("topic", "partition", "producer_id"), ("last_record_offset",))
+_MARKERS: Final = SharedWindow(("topic", "partition", "producer_id"), ("marker_offset",))
 _AGREE: Final = "coalesce(m.marker_type = d.outcome, TRUE) AND m.marker_epoch = d.decided_epoch"
 _MEASURED: Final = f"""
 WITH decided AS (
@@ -79,18 +82,20 @@ WITH decided AS (
   SELECT coordinator_partition FROM {{states}} GROUP BY coordinator_partition
   HAVING min(offset) = 0 AND max(hole_offset) IS NULL
 ), oldest AS (
-  SELECT {_GROUP}, rank, d, m,
-    first_value({clock_ms("m.marker_ms")} - d.decided_ms) OVER (PARTITION BY {_GROUP} ORDER BY rank) AS first_ms
+  SELECT {_GROUP}, rank, d, m, nullif(first_marker_ms, {NOTHING}) - first_decided_ms AS first_ms
   FROM (
-    SELECT {_GROUP}, row_number() OVER (PARTITION BY {_GROUP} ORDER BY last_record_offset) AS rank,
+    SELECT {_GROUP}, {_DECISIONS.rank} AS rank, {_DECISIONS.at_first("decided_ms")} AS first_decided_ms,
       struct(coordinator_partition, stamped_epoch, decided_ms, outcome, decided_epoch) AS d
-    FROM decided LEFT SEMI JOIN whole USING (topic, partition)
-    LEFT SEMI JOIN whole_coordinators USING (coordinator_partition)
+    FROM (
+      SELECT *, {_DECISIONS.numbered}
+      FROM decided LEFT SEMI JOIN whole USING (topic, partition)
+      LEFT SEMI JOIN whole_coordinators USING (coordinator_partition)
+    )
   )
   JOIN (
-    SELECT {_GROUP}, row_number() OVER (PARTITION BY {_GROUP} ORDER BY marker_offset) AS rank,
+    SELECT {_GROUP}, {_MARKERS.rank} AS rank, {_MARKERS.at_first(f"coalesce(marker_ms, {NOTHING})")} AS first_marker_ms,
       struct(marker_ms, marker_type, marker_epoch, marker_leader_epoch) AS m
-    FROM marked LEFT SEMI JOIN whole USING (topic, partition)
+    FROM (SELECT *, {_MARKERS.numbered} FROM marked LEFT SEMI JOIN whole USING (topic, partition))
   ) USING ({_GROUP}, rank)
   WHERE rank <= {MOST_PAIRS}
 ), pairs AS (

@@ -106,7 +106,6 @@ _NO_MARKER: Final = f"CAST(NULL AS {struct_of(WrittenMarker).simpleString()})"
 _NO_DECISION: Final = f"CAST(NULL AS {struct_of(CoordinatorDecision).simpleString()})"
 #: In time, as far as it is known: a decision before a marker of the same time.
 _IN_TIME: Final = SharedWindow(("producer_id", "topic", "partition"), ("from_ms", "is_marker", "place"))
-_NUMBERED: Final = ", ".join(f"{value} AS {name}" for name, value in _IN_TIME.numbered.items())
 _DECISION_PLACE, _MARKER_PLACE = "if(is_marker, NULL, place)", "if(is_marker, place, NULL)"
 #: Whether this row and the next one are a decision and a marker that can only be of each other: both agree, nothing
 #: else is at their time, and all that is earlier or later in time is so in its log, too. A marker that ended nothing
@@ -184,7 +183,7 @@ def _groups(reach_ms: int) -> str:
         coalesce(at_ms - clock_offset_ms + greatest(clocks_differ_ms, {CLOCKS_DIFFER_MS}), {NO_INSTANT_MS}L)
       FROM {written}
     ), counted AS (
-      SELECT *, {_IN_TIME.begins} AS begins FROM (SELECT *, {_NUMBERED} FROM placed)
+      SELECT *, {_IN_TIME.begins} AS begins FROM (SELECT *, {_IN_TIME.numbered} FROM placed)
     ), beside AS (
       SELECT *, {_IN_TIME.highest_before("until_ms")} AS until_before,
         {_IN_TIME.highest_before(_DECISION_PLACE)} AS decision_before,
