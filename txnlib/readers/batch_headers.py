@@ -138,6 +138,7 @@ def read_blocks(
         reason = "CORRUPT_LENGTH" if is_whole_block else reason
         if resumed is None:
             how = "TORN" if is_whole_block and is_torn(checks, bad) else "CORRUPT"
+            reason = LOOKALIKES if checks.is_spent else reason
             yield UnreadableRange(bad, size - bad, "INCOMPLETE_BATCH" if how == "TORN" else reason, None)
             yield SegmentTail(how, bad)
             return
@@ -230,6 +231,7 @@ def _count_believable(
 
 
 CORRUPT_BATCH: Final = "CORRUPT_BATCH"
+LOOKALIKES: Final = "CORRUPT_BATCH: more of the file looks like batches than is checked"
 CONTRADICTED_EPOCH: Final = "CORRUPT_BATCH: its leader epoch contradicts those of its neighbours"
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, Final
 
 import google_crc32c
@@ -161,93 +160,13 @@ def read_int64(buffer: Buffer, position: int) -> int:
     return int.from_bytes(buffer[position : position + 8], "big", signed=True)
 
 
-# ---- CRCs of many overlapping ranges, in one pass
-
-
 #: Whether it is CRC-32C, or CRC-32 as in message sets before version 2 -> (CRC so far, more bytes) -> CRC.
 _EXTEND: Final[Mapping[bool, Callable[[int, bytes], int]]] = {
     True: google_crc32c.extend,
     False: lambda crc, more: zlib.crc32(more, crc),
 }
-#: The polynomials without their highest term, in reversed bit order, as both CRCs use them.
-_POLYNOMIALS: Final = {True: 0x82F63B78, False: 0xEDB88320}
-#: Number of bytes between two prefixes whose CRC is kept, and number of bytes to read at once.
-_CELL: Final = 1_024
+#: Number of bytes to read at once.
 _READ_BYTES: Final = 1 << 20
-
-
-class RangeCrcs:
-    """The CRCs of any ranges of a file, from `origin` on.
-
-    After damage, any bytes may look like a batch, of any length. So the CRC of a range is computed from the CRCs of two
-    prefixes of the file: the part before the range is cancelled by algebra (zlib: `crc32_combine`). Each byte is read
-    once, plus a few more times where ranges begin and end.
-    """
-
-    def __init__(self, buffer: Buffer, origin: int, *, is_crc32c: bool) -> None:
-        self._buffer, self._origin = buffer, origin
-        self._extend, self._polynomial = _EXTEND[is_crc32c], _POLYNOMIALS[is_crc32c]
-        #: CRCs of the bytes from the origin to each cell.
-        self._beginnings = [0]
-
-    def crc(self, start: int, end: int) -> int:
-        """The CRC of [start, end)."""
-        return self._up_to(end) ^ _followed_by_zeros(self._polynomial, self._up_to(start), end - start)
-
-    def _up_to(self, position: int) -> int:
-        cell = (position - self._origin) // _CELL
-        while len(self._beginnings) <= cell:
-            at = self._origin + (len(self._beginnings) - 1) * _CELL
-            piece = self._buffer[at : at + min(_READ_BYTES, (cell + 1 - len(self._beginnings)) * _CELL)]
-            for begin in range(0, len(piece), _CELL):
-                self._beginnings.append(self._extend(self._beginnings[-1], piece[begin : begin + _CELL]))
-        return self._extend(self._beginnings[cell], self._buffer[self._origin + cell * _CELL : position])
-
-
-def _followed_by_zeros(polynomial: int, crc: int, count: int) -> int:
-    """The CRC register after `count` zero bytes: what a prefix contributes to the CRC of a longer prefix."""
-    for tables in _zeros(polynomial):
-        if not count:
-            break
-        if count & 1:
-            lowest, low, high, highest = tables
-            crc = lowest[crc & 0xFF] ^ low[crc >> 8 & 0xFF] ^ high[crc >> 16 & 0xFF] ^ highest[crc >> 24]
-        count >>= 1
-    return crc
-
-
-@lru_cache(maxsize=2)
-def _zeros(polynomial: int) -> list[list[list[int]]]:
-    """For 1, 2, 4, … zero bytes, four tables: the effect of these zeros on each byte of a CRC."""
-    one_bit = [polynomial, *(1 << bit for bit in range(31))]
-    operator = _squared(_squared(_squared(one_bit)))
-    tables = []
-    for _ in range(40):
-        tables.append([_table(operator[8 * byte : 8 * byte + 8]) for byte in range(4)])
-        operator = _squared(operator)
-    return tables
-
-
-def _table(images: list[int]) -> list[int]:
-    """The image of each value of a byte, from the images of its eight bits."""
-    table = [0] * 256
-    for value in range(1, 256):
-        table[value] = table[value & (value - 1)] ^ images[(value & -value).bit_length() - 1]
-    return table
-
-
-def _squared(operator: list[int]) -> list[int]:
-    """A linear map of 32 bits, applied twice."""
-    return [_applied(operator, image) for image in operator]
-
-
-def _applied(operator: list[int], value: int) -> int:
-    result = 0
-    for image in operator:
-        if value & 1:
-            result ^= image
-        value >>= 1
-    return result
 
 
 # ---- Resuming after damage
@@ -258,6 +177,9 @@ _LOOK: Final = 1 << 10
 SCAN: Final = 1 << 20
 #: Number of headers to check at once after damage.
 _TOGETHER: Final = 4_096
+#: How often each byte may be read for a CRC after damage, on average. An honest file needs two or three: that of a crafted
+#: one may look like a batch that reaches to the end, wherever one begins to read.
+_MOST_READS: Final = 16
 
 
 class BatchChecks:
@@ -269,14 +191,9 @@ class BatchChecks:
         self.floor = segment_base_offset - 1
         #: ... and at most this one: a segment's index stores them as int32, relative to the base offset.
         self.ceiling = min(segment_base_offset + MAX_INT32, MAX_INT64 - 1)
-        self._ranges: dict[bool, RangeCrcs] = {}
-        self._origin: int | None = None
+        self.is_damaged = False
+        self._bytes_left = _MOST_READS * size
         self._ahead: tuple[int, int | None] | None = None
-
-    def begin_damage(self, position: int) -> None:
-        """From this position on, the ranges to check may overlap."""
-        if self._origin is None:
-            self._origin = position
 
     def next_believable(self, bad: int) -> int | None:
         """Position of the first batch after damage that CRC, length and offset prove; None if there is none.
@@ -285,22 +202,20 @@ class BatchChecks:
         floor, which is higher by then, would not change the result.
         """
         if self._ahead is None or self._ahead[0] != bad:
-            self.begin_damage(bad)
+            self.is_damaged = True
             self._ahead = bad, _next_believable(self, bad)
         return self._ahead[1]
 
     @property
-    def is_damaged(self) -> bool:
-        return self._origin is not None
+    def is_spent(self) -> bool:
+        """Whether more bytes look like batches than may be read."""
+        return self._bytes_left < 0
 
     def is_crc_valid(self, position: int, end: int) -> bool:
-        """Whether the CRC of the batch in [position, end) matches, for any magic."""
-        if self._origin is None or position < self._origin or end - position <= PAGE:
-            return is_crc_valid(self.buffer, position, end)
-        stored, start, is_crc32c = crc_of(self.buffer, position)
-        if is_crc32c not in self._ranges:
-            self._ranges[is_crc32c] = RangeCrcs(self.buffer, self._origin, is_crc32c=is_crc32c)
-        return self._ranges[is_crc32c].crc(start, end) == stored
+        """Whether the CRC of the batch in [position, end) matches, for any magic. None does once `is_spent` is true."""
+        if self.is_damaged:
+            self._bytes_left -= end - position
+        return not self.is_spent and is_crc_valid(self.buffer, position, end)
 
 
 def _growing_ranges(start: int, end: int) -> Iterator[tuple[int, int]]:
