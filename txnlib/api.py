@@ -11,6 +11,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+import txnlib.ask.story_text
+import txnlib.ask.transaction_text  # noqa: F401  these two write the stories that an audit returns
 from txnlib.ask import delta_rows
 from txnlib.ask.abort_plan import abort_plan, abort_plan_output
 from txnlib.ask.arrow_tables import RunTables, known_table

@@ -25,4 +25,4 @@ def start_program(job: str) -> None:
         signal.signal(signal.SIGINT, end_at_once)
     module, _, name = job.partition(":")
     function = getattr(import_module(module), name)
-    import_module("txnlib.jobs.main").start(function)
+    import_module("txnlib.jobs.main").start(function, end_at_once)

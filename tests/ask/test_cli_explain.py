@@ -13,7 +13,8 @@ import pytest
 
 from tests.support.delta_tables import NOW, at, txn_audit, write, write_run
 from txnlib.ask.delta_rows import open_run, open_tables
-from txnlib.ask.explain import answer, explain
+from txnlib.ask.explain import explain
+from txnlib.ask.explain_command import answer
 
 PAY = {"topic": "payments", "partition": 0}
 SOURCE = "raw:1"

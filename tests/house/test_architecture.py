@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections import Counter
 from functools import cache
+from graphlib import TopologicalSorter
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -85,6 +86,25 @@ def test_imports_run_one_way(repository):
     command = [str(Path(sys.executable).parent / "lint-imports"), "--no-cache"]
     done = subprocess.run(command, cwd=repository, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
+
+
+def test_imports_make_no_circle(repository):
+    """Imports for types, in functions and by name count, too: a type stands below those who use it."""
+    paths = {module_of(repository, path): path for path in sources(repository, "txnlib")}
+    needs = {module: paths.keys() & {*parents_of(path), *called_by_name(path)} for module, path in paths.items()}
+    TopologicalSorter(needs).prepare()  # raises CycleError, which names the modules
+
+
+def parents_of(path: Path) -> set[str]:
+    """What a file imports, and the modules from which it imports names."""
+    found = imports(path)
+    return found | {name.rpartition(".")[0] for name in found}
+
+
+def called_by_name(path: Path) -> set[str]:
+    """The modules that a file imports by `import_module`."""
+    calls = (node for node in nodes(path) if isinstance(node, ast.Call) and "import_module" in ast.unparse(node.func))
+    return {call.args[0].value for call in calls if isinstance(call.args[0], ast.Constant)}
 
 
 def test_the_core_needs_nothing_but_a_little_of_the_standard_library(repository):

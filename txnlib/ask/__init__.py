@@ -7,7 +7,7 @@ command:
   in `words` that other answers share; `stuck_ids` hold no partition, commits of groups are in `pending_commits`
 * `story`: what logs show in order of time, of a partition or an id; `explain`: of one open transaction; `transaction`:
   of one transaction on all partitions; `events` and `partition_events` put events in their order, `story_text`,
-  `transaction_text` and `picture` show stories
+  `transaction_text` and `picture` show stories; `explain_command` answers about topics and stuck ids, too
 * `abort_plan`, `collect_plan`: what to do, and what else to copy
 * `overviews`, `runs`, `diff`, `sql`, `acknowledgements`: tables in fewer columns, runs, any query, what is known;
   `nights`: audits over time

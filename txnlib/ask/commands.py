@@ -154,7 +154,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
     ),
     "explain": Command(
         "Explain one open transaction: its records on the partition and at its coordinator, and the verdict",
-        "ask.explain:answer",
+        "ask.explain_command:answer",
         options={
             "where": {
                 "nargs": "+",
@@ -168,7 +168,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "transaction": Command(
         "Show one transaction on all of its partitions, with its coordinator's records: what is marked, split, missing"
         " or in doubt",
-        "ask.transaction:answer",
+        "ask.transaction_text:answer",
         options={
             "where": {
                 "nargs": "+",
@@ -184,7 +184,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
     ),
     "timeline": Command(
         "Show the history of a partition or of a transactional id, in chronological order",
-        "ask.story:answer",
+        "ask.story_text:answer_timeline",
         options={
             "where": {
                 "nargs": "+",

@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-from argparse import Namespace
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
-from txnlib.ask.command_output import CommandOutput
-from txnlib.ask.entries import does
 from txnlib.ask.events import RECORD, Numbered, number_of
-from txnlib.ask.grid import instant_json
-from txnlib.ask.own_command import own_command
 from txnlib.ask.partition_events import Stamp, gone_batch, is_stamped, story_events
 from txnlib.ask.pending_commits import put_commits
 from txnlib.ask.picture import image
-from txnlib.ask.report_rows import complete
 from txnlib.ask.rows import Filter, Row, StoredRun, column_names, ms
 from txnlib.ask.story import Story, leader_changes, matched
-from txnlib.ask.stuck_ids import stuck_ids
-from txnlib.ask.subject import check_captured, equal, holders_of, is_captured, open_place, readings
-from txnlib.ask.transaction import whole_transaction
-from txnlib.ask.verdict_names import URGENCY, name_of, named
-from txnlib.ask.words import where
+from txnlib.ask.subject import check_captured, equal, holders_of
+from txnlib.ask.verdict_names import named
 from txnlib.core.batch_runs import single_batches
-from txnlib.core.display import counted
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.core.schema import shown
@@ -110,94 +100,6 @@ def explain(run: StoredRun, topic: str, partition: int, start_offset: int) -> Ex
         tables=run.tables.root,
         holder=next(iter(holders_of(run, [logs.verdict]).values()), None) if waits else None,
     )
-
-
-def answer(run: StoredRun, options: Namespace) -> CommandOutput:
-    """The story of one open transaction from both logs; of a topic, what holds each partition, and the story of the
-    most urgent. Raises UsageError if no transaction is open there."""
-    topic = " ".join(options.where)
-    if is_captured(run, topic) and not run.number("open_transactions", "count(*)", equal(transactional_id=topic)):
-        return of_topic(run, topic)
-    return _stuck(run, options.where) or explain(run, *open_place(run, options.where)).output()
-
-
-def _stuck(run: StoredRun, words: Sequence[str]) -> CommandOutput | None:
-    """The newest transaction of an id that is stuck without anything open; None if words name no such id."""
-    named = [each for each in readings(words) if "topic" not in each]
-    ids = [each["transactional_id"] for each in named if "transactional_id" in each]
-    producers = [each["producer_id"] for each in named if "producer_id" in each]
-    stuck = next(
-        (each for each in stuck_ids(run) if each.transactional_id in ids or each.producer_id in producers), None
-    )
-    if stuck is None or run.number("open_transactions", "count(*)", equal(transactional_id=stuck.transactional_id)):
-        return None
-    return whole_transaction(run, stuck.transactional_id).output()
-
-
-def of_topic(run: StoredRun, topic: str) -> CommandOutput:
-    """A line for each partition of a topic that an open transaction holds, and for what waits and is more urgent than
-    all of these: the most urgent first, of these those that wait longest. Then the story of the first.
-
-    If none holds a partition, of what else is open there.
-    """
-    rows = sorted(_urgent(run, topic), key=_by_urgency)[:OTHERS]
-    if not rows:
-        raise UsageError(
-            f"nothing is open on {topic}{_unseen(run, topic)}",
-            hint=f"{own_command(run.tables.root, 'open')} lists what is",
-        )
-    complete(run, rows)
-    first = rows[0]["partition"], rows[0]["start_offset"]
-    story = explain(run, topic, *first).output()
-    told = [
-        f"{where(row)} from offset {row['start_offset']}: {name_of(row)}, {does([row], run.as_of_ms)}" for row in rows
-    ]
-    head = "".join(f"{line}\n" for line in (*told, "", "THE FIRST OF THESE", ""))
-    held = [
-        {"topic": topic, **{name: row[name] for name in _HELD}, "verdict": name_of(row)}
-        | {"ends_by": None if row["ends_by"] is None else instant_json(row["ends_by"])}
-        for row in rows
-    ]
-    return replace(
-        story,
-        head=f"{head}{story.head}",
-        whole=lambda: {"held": held, **(story.whole() if story.whole else {})},  # type: ignore[dict-item]
-    )
-
-
-def _urgent(run: StoredRun, topic: str) -> list[Row]:
-    """What holds a partition of a topic, and what is more urgent than all of that; else all that is open there."""
-    order = '"blocks_since" NULLS LAST, "partition", "start_offset"'
-    opened: list[Row] = []
-    for holds in (True, False):
-        rows = run.rows(
-            "open_transactions", shown("report"), equal(topic=topic, holds=holds), order=order, limit=OTHERS
-        )
-        least = min(map(_urgency, opened), default=len(URGENCY))
-        opened += [row for row in rows if holds or _urgency(row) < least]
-    return opened or run.rows("open_transactions", shown("report"), equal(topic=topic), order=order, limit=OTHERS)
-
-
-def _urgency(row: Row) -> int:
-    return URGENCY.index(name_of(row))
-
-
-def _by_urgency(row: Row) -> tuple[int, bool]:
-    return _urgency(row), row["holds"] is False
-
-
-def _unseen(run: StoredRun, topic: str) -> str:
-    """Why that may not be all, as the end of a sentence; empty if every partition was seen whole."""
-    missing = run.number("coverage", "count(*)", equal(topic=topic, status="MISSING"))
-    behind = run.number("partitions", "count(*)", [*equal(topic=topic), ("lag_offsets", ">", 0)])
-    said = [
-        *([f"{counted(missing, 'partition')} of it not captured"] if missing else []),
-        *([f"consumers wait on {counted(behind, 'partition')} for what no copy shows"] if behind else []),
-    ]
-    return f" as far as copies show: {', '.join(said)}" if said else ""
-
-
-_HELD: Final = ("partition", "start_offset", "producer_id", "transactional_id", "lag_offsets", "reason")
 
 
 # ---- What is read of both logs

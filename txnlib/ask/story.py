@@ -5,11 +5,10 @@
 
 from __future__ import annotations
 
-from argparse import Namespace
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import singledispatch
 from html import escape
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 from txnlib.ask.events import (
@@ -91,9 +90,7 @@ class Story:
 
     def output(self) -> CommandOutput:
         """The answer of `txn-audit` in each of its forms: `output().text("json")`."""
-        # Imported here, so that an audit, which has stories in its report, loads no text.
-        output: CommandOutput = import_module("txnlib.ask.story_text").output_of(self)
-        return output
+        return output_of(self)
 
     def __str__(self) -> str:
         return self.output().text()
@@ -107,6 +104,13 @@ class Story:
 
         # Without colours, which kernels of Jupyter ask for by FORCE_COLOR.
         return f"<pre>{escape(Text.from_ansi(self.output().text(width=SHOWN_WIDTH)).plain)}</pre>"
+
+
+@singledispatch
+def output_of(story: Story) -> CommandOutput:
+    """The answer of `txn-audit` about a story. What writes stories stands above them, and registers here for each kind
+    (`story_text`, `transaction_text`), so that an audit, which has stories in its report, loads no text."""
+    raise NotImplementedError(f"no module that writes {type(story).__name__} is loaded")
 
 
 # ---- What stories read of the logs
@@ -328,8 +332,3 @@ def added_once(records: Iterable[Row], place: Row) -> list[Row]:
             added.add(number_of(row))
         kept.append(row)
     return kept
-
-
-def answer(run: StoredRun, options: Namespace) -> CommandOutput:
-    """The events of a partition or of a transactional id. Raises UsageError if the run contains neither."""
-    return timeline_of(run, options.where, options.last).output()

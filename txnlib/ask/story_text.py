@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from argparse import Namespace
 from collections.abc import Iterable, Mapping
-from functools import partial, singledispatch
+from functools import partial
 from typing import Any, Final
 
 from txnlib.ask.command_output import CommandOutput
@@ -13,8 +14,8 @@ from txnlib.ask.explain import Explained
 from txnlib.ask.grid import INDENT, WIDTH, beside, command_lines, fold, folded, instant_json
 from txnlib.ask.own_command import own_command
 from txnlib.ask.pending_commits import groups_text
-from txnlib.ask.rows import Row, column_names
-from txnlib.ask.story import Story, Timeline
+from txnlib.ask.rows import Row, StoredRun, column_names
+from txnlib.ask.story import Story, Timeline, output_of, timeline_of
 from txnlib.ask.words import ahead, ends_text, where
 from txnlib.core.copies import End, Role
 from txnlib.core.display import (
@@ -30,13 +31,6 @@ from txnlib.core.display import (
     told,
     utc_time,
 )
-
-
-@singledispatch
-def output_of(story: Story) -> CommandOutput:
-    """The answer of `txn-audit` about a story, in each of its forms."""
-    raise NotImplementedError(type(story))
-
 
 # ---- What the texts share
 
@@ -68,7 +62,7 @@ _LABEL: Final = 9
 
 
 @output_of.register
-def _explained(story: Explained) -> CommandOutput:
+def output_of_explained(story: Explained) -> CommandOutput:
     """The story as a table, with the verdict below it."""
     heads, row = columns(story), story.verdict
     return CommandOutput(
@@ -294,7 +288,7 @@ def _remedy(explained: Explained, width: int) -> list[str]:
 
 
 @output_of.register
-def _timeline(history: Timeline) -> CommandOutput:
+def output_of_timeline(history: Timeline) -> CommandOutput:
     """One row per event. For people, the event, its place and its time are a cell each."""
     day = the_day(event.at_ms for event in history.events)
     when = "when" if day is None else f"when ({day})"
@@ -312,6 +306,11 @@ def _timeline(history: Timeline) -> CommandOutput:
         head=head_of(history, printable(history.subject), more=clocks),
         tail=partial(fold, _timeline_tail(history)),
     )
+
+
+def answer_timeline(run: StoredRun, options: Namespace) -> CommandOutput:
+    """The events of a partition or of a transactional id. Raises UsageError if the run contains neither."""
+    return output_of_timeline(timeline_of(run, options.where, options.last))
 
 
 #: The columns for programs.

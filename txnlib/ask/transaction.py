@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from argparse import Namespace
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from txnlib.ask.events import RECORD, Event, courses, in_order, record_events
 from txnlib.ask.partition_events import span_events
 from txnlib.ask.rows import KEY, Filter, Row, StoredRun, among, ms
 from txnlib.ask.story import WHOLE, Story
 from txnlib.ask.stuck_ids import StuckId, stuck_ids
-from txnlib.ask.subject import check_captured, equal, known_subject, open_place, place_in, readings
+from txnlib.ask.subject import check_captured, equal, known_subject, readings
 from txnlib.ask.verdict_names import URGENCY, named
 from txnlib.core.rows import grouped
 from txnlib.core.schema import shown
@@ -25,9 +23,6 @@ from txnlib.core.verdicts.transaction_outcome import (
     whole_outcome,
 )
 from txnlib.errors import UsageError
-
-if TYPE_CHECKING:
-    from txnlib.ask.command_output import CommandOutput
 
 #: The rows of a whole transaction: one per partition.
 OUTCOME: Final = shown("transaction")
@@ -70,11 +65,6 @@ class TransactionStory(Story):
     stuck: StuckId | None = None
     #: The folder of the tables, or the URI of one.
     tables: str = ""
-
-    def output(self) -> CommandOutput:
-        """The answer of `txn-audit` in each of its forms."""
-        output: CommandOutput = import_module("txnlib.ask.transaction_text").output_of_transaction(self)
-        return output
 
     @property
     def outcome(self) -> WholeOutcome | None:
@@ -206,17 +196,3 @@ def _events(records: Sequence[Row], partitions: Sequence[Row]) -> list[Event]:
         span = {**row, **times, "marker_type": row["outcome"], "last_offset": row["first_offset"], "records": None}
         logs.append(span_events(f"{row['topic']}-{row['partition']}", [span], courses(records, row)))
     return in_order(*logs)
-
-
-def answer(run: StoredRun, options: Namespace) -> CommandOutput:
-    """One transaction with all its partitions. Raises UsageError if no captured log has it."""
-    name = " ".join(options.where)
-    is_id = place_in(options.where) is None or run.number("transactions", "count(*)", equal(transactional_id=name))
-    place = {} if is_id else known_subject(run, options.where)
-    if "topic" not in place:
-        return whole_transaction(run, name, options.number).output()
-    if options.number is not None:
-        raise UsageError("--number is for an id; a partition and an offset name one transaction")
-    start_offset = place.get("start_offset")
-    at = open_place(run, options.where) if start_offset is None else (place["topic"], place["partition"], start_offset)
-    return transaction_at(run, *at).output()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from argparse import Namespace
 from collections import Counter
 from dataclasses import asdict
 from typing import Any, Final
@@ -11,17 +12,20 @@ from txnlib.ask.entries import PLACES
 from txnlib.ask.events import COORDINATOR, Event
 from txnlib.ask.grid import INDENT, LABEL, WIDTH, beside, command_lines, fold, folded
 from txnlib.ask.report import meaning
-from txnlib.ask.rows import Row, column_names
-from txnlib.ask.story import WHOLE
+from txnlib.ask.rows import Row, StoredRun, column_names
+from txnlib.ask.story import WHOLE, output_of
 from txnlib.ask.story_text import for_programs, further, head_of, owner_of, with_instants
 from txnlib.ask.stuck_ids import STUCK_ID
-from txnlib.ask.transaction import OUTCOME, TransactionStory
+from txnlib.ask.subject import equal, known_subject, open_place, place_in
+from txnlib.ask.transaction import OUTCOME, TransactionStory, transaction_at, whole_transaction
 from txnlib.ask.words import where
 from txnlib.core.display import BOOTSTRAP, at_offset, counted, precise_time, printable, some_of
 from txnlib.core.kafka_commands import refusal
 from txnlib.core.rows import grouped
+from txnlib.errors import UsageError
 
 
+@output_of.register
 def output_of_transaction(whole: TransactionStory) -> CommandOutput:
     """The partitions as a table, the coordinator's records above it, and what is missing below."""
     rows = whole.partitions or whole.unexplained
@@ -140,3 +144,17 @@ def _for_programs(whole: TransactionStory) -> dict[str, Any]:
 
 
 _NUMBERED: Final = column_names("numbers number producer_id producer_epoch outcome decided_outcome")
+
+
+def answer(run: StoredRun, options: Namespace) -> CommandOutput:
+    """One transaction with all its partitions. Raises UsageError if no captured log has it."""
+    name = " ".join(options.where)
+    is_id = place_in(options.where) is None or run.number("transactions", "count(*)", equal(transactional_id=name))
+    place = {} if is_id else known_subject(run, options.where)
+    if "topic" not in place:
+        return output_of_transaction(whole_transaction(run, name, options.number))
+    if options.number is not None:
+        raise UsageError("--number is for an id; a partition and an offset name one transaction")
+    start_offset = place.get("start_offset")
+    at = open_place(run, options.where) if start_offset is None else (place["topic"], place["partition"], start_offset)
+    return output_of_transaction(transaction_at(run, *at))

@@ -11,7 +11,6 @@ from typing import Final
 
 from txnlib.engine.choice import missing_extra
 from txnlib.errors import ExitCode, StepError, TxnlibError
-from txnlib.interrupt import end_at_once
 from txnlib.jobs import traces
 from txnlib.jobs.memory import lack_of_addresses, watch_memory
 from txnlib.jobs.progress import LINES, set_up
@@ -49,10 +48,10 @@ HELP: Final = {"-h", "--help"}
 INTERRUPTED: Final = "txnlib: interrupted; complete tables stay, and the same command makes the others"
 
 
-def _end_on_interrupt() -> None:
+def _end_on_interrupt(until_now: Callable[..., None] | None) -> None:
     """Lets Ctrl-C end the program at once, from a thread of its own: the main one may be in a query or a commit, where
     Python carries out no handler, and to unwind would wait for processes that read."""
-    if signal.getsignal(signal.SIGINT) not in (signal.default_int_handler, end_at_once):  # a job in the background
+    if signal.getsignal(signal.SIGINT) not in (signal.default_int_handler, until_now):  # a job in the background
         return
     ends, begins = os.pipe()
     os.set_blocking(begins, False)
@@ -71,9 +70,12 @@ def _end(last_line: str, code: ExitCode = ExitCode.FAILED) -> None:
     traces.end_at_once(code)
 
 
-def start(job: Callable[[Sequence[str]], int]) -> None:
-    """Runs a job as a program. Raises SystemExit only if the exit code is not 0, as Databricks requires."""
-    _end_on_interrupt()
+def start(job: Callable[[Sequence[str]], int], until_now: Callable[..., None] | None = None) -> None:
+    """Runs a job as a program. Raises SystemExit only if the exit code is not 0, as Databricks requires.
+
+    `until_now`: what the program has carried out at Ctrl-C so far, if that is its own.
+    """
+    _end_on_interrupt(until_now)
     if (lack := lack_of_addresses()) and not HELP & {*sys.argv}:
         _end(lack)
     watch_memory(_end)
