@@ -21,6 +21,7 @@ from txnlib.ask.explain import Explained
 from txnlib.ask.explain import explain as story_of
 from txnlib.ask.grid import TABLE
 from txnlib.ask.nights import Nights, nights
+from txnlib.ask.page_rows import page_rows_of
 from txnlib.ask.report import Report
 from txnlib.ask.report_rows import report_of
 from txnlib.ask.report_text import render
@@ -32,7 +33,6 @@ from txnlib.core.instants import parse_instant
 from txnlib.core.schema import shown
 from txnlib.engine.choice import EMBEDDED, choose, missing_extra
 from txnlib.errors import UsageError
-from txnlib.page.page_rows import page_rows_of
 from txnlib.page.report_page import render_page
 from txnlib.pipeline.audit_request import AuditRequest
 from txnlib.settings import Settings

@@ -11,10 +11,10 @@ import pytest
 
 from tests.page.test_report_page import by_id, words
 from tests.support.delta_tables import NOW, READ_BY_COMMANDS, RUN, at, txn_audit, write, write_run
+from txnlib.ask import page_rows
 from txnlib.ask.delta_rows import open_run, open_tables
+from txnlib.ask.page_rows import SHOWN_CARDS, page_rows_of
 from txnlib.ask.rows import Rows
-from txnlib.page import page_rows
-from txnlib.page.page_rows import SHOWN_CARDS, page_rows_of
 
 MANY = 10_000
 

@@ -37,7 +37,7 @@ def test_the_headline_names_them_unless_their_transaction_is_in_time(verdict: st
     counts = {"transactions": {verdict: 1, "SUSPECT": 1}, "verdicts": {verdict: 1, "SUSPECT": 1}}
     report = Report("c", 0, "given", "tables", counts=counts, transactions={verdict: [opened("payments-reader")]})
 
-    said = {each.name: each.says for each in report.counted}
+    said = {each.label: each.says for each in report.counted}
 
     assert ("; group payments-reader cannot fetch its offsets" in said[verdict]) is is_said
     assert "cannot fetch" not in said["SUSPECT"]

@@ -9,7 +9,8 @@ from tests.support.delta_tables import at, write, write_run
 from tests.support.outcomes import lag
 from txnlib.ask.delta_rows import open_run, open_tables
 from txnlib.ask.report import Report
-from txnlib.ask.run_result import SHOWN_LAGS, SHOWN_TRANSACTIONS, results_of
+from txnlib.ask.report_fields import SHOWN_LAGS, SHOWN_TRANSACTIONS
+from txnlib.ask.run_result import results_of
 from txnlib.errors import TxnlibError, UnreadableInputError
 from txnlib.jobs.main import main
 from txnlib.jobs.result_files import result_files

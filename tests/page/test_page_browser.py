@@ -13,8 +13,8 @@ from tests.page.test_report_page import EVIL
 from tests.support.browser import DESKTOP, PHONE
 from tests.support.crowded_pages import big_page, crowded_page
 from tests.support.pages import full_page, held, page, tainted, transaction
+from txnlib.ask.page_rows import MOST_ROWS
 from txnlib.core.verdicts.reason import Reason
-from txnlib.page.page_rows import MOST_ROWS
 from txnlib.page.report_page import render_page
 
 UNFOLD = "document.querySelectorAll('details').forEach(each => { each.open = true; })"

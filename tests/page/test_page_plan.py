@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from tests.page.test_report_page import by_id, words
 from tests.support.crowded_pages import crowded_page
 from tests.support.pages import held, page, planned, transaction
+from txnlib.ask.page_rows import at_once, is_offered, plan_groups
 from txnlib.core.kafka_commands import abort, force_terminate, refusal
-from txnlib.page.page_head import at_once, is_offered, plan_groups
 from txnlib.page.report_page import advice, render_page, timed, with_placeholder
 
 ROWS = st.lists(

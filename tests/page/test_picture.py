@@ -16,10 +16,10 @@ from tests.support.pages import AS_OF, START, page, story, transaction
 from txnlib.ask import picture
 from txnlib.ask.events import Event
 from txnlib.ask.explain import Explained
+from txnlib.ask.page_rows import harmed_partitions
 from txnlib.ask.picture import AFTER, BEFORE, MARGIN, NARROW, STYLE, WIDE, image
 from txnlib.ask.story import Story
 from txnlib.core.display import printable
-from txnlib.page.page_head import harmed_partitions
 from txnlib.page.report_page import render_page
 
 STORY = story(transaction())

@@ -16,13 +16,13 @@ from tests.support.html import parsed
 from tests.support.pages import AS_OF, full_page, held, page, tainted, transaction
 from txnlib.ask.extents import Reach
 from txnlib.ask.nights import Night
+from txnlib.ask.page_rows import MOST_ROWS, TO_DO
 from txnlib.ask.report import MEANINGS
+from txnlib.ask.report_sections import navigation
 from txnlib.ask.report_text import render
 from txnlib.ask.stuck_ids import StuckId
 from txnlib.ask.verdict_names import PREPARED
 from txnlib.core.verdicts.abort_plan import Action
-from txnlib.page.page_head import TO_DO, navigation
-from txnlib.page.page_rows import MOST_ROWS
 from txnlib.page.report_page import render_page, shown
 
 EVIL = "\"'><script>alert(1)</script><img src=x onerror=alert(2)>\x1b[2J\u202e\u2028\x00\ud800</title></style>{{7*7}}{%"
@@ -440,7 +440,7 @@ def test_sections_stand_as_the_first_lines_name_them_on_the_page_and_in_the_repo
     counts = {"verdicts": dict.fromkeys(reach, 1), "transactions": dict.fromkeys(reach, 1)}
     rows = held("LOOKS_LATE", reason="TIMEOUT_NOT_PASSED"), held("UNKNOWN", start_offset=7)
     shown = page(*rows, report={"extents": reach, "counts": counts})
-    order = [each.name for each in shown.report.counted]
+    order = [each.label for each in shown.report.counted]
     assert order == ["UNKNOWN", "LOOKS_LATE"]
     assert shown.report.headline == "1 UNKNOWN, 1 LOOKS_LATE."
     assert [label for _, label, _ in navigation(shown) if label in order] == order

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from tests.support.pages import held, page, planned, transaction
-from txnlib.page.page_rows import MOST_ROWS, SHOWN_CARDS, Page
+from txnlib.ask.page_rows import MOST_ROWS, SHOWN_CARDS, Page
 
 VERDICTS = ("HANGING", "STUCK", "LATE", "SUSPECT", "OPEN", "UNKNOWN")
 REASONS = ("WRITTEN_AFTER_MARKER", "PRODUCER_ID_ROTATED")

@@ -11,13 +11,13 @@ from typing import Any
 from txnlib.ask.acknowledgements import Acknowledged, Acknowledgement
 from txnlib.ask.explain import Explained
 from txnlib.ask.extents import Reach
+from txnlib.ask.page_rows import Page
 from txnlib.ask.partition_events import story_events
 from txnlib.ask.report import FindingPlaces, Report
 from txnlib.ask.transaction import TransactionStory
 from txnlib.ask.verdict_names import PREPARED
 from txnlib.core.coverage.unread import UnreadFiles
 from txnlib.core.finding_catalogue import FINDINGS, Finding
-from txnlib.page.page_rows import Page
 
 AS_OF = 1_795_246_961_899
 START = AS_OF - 1_380_000

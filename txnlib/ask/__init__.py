@@ -3,8 +3,10 @@
 `main` runs a command of `txn-audit`, `commands` lists them. Each question has a function `answer`, or one for each
 command:
 
-* `report`: the report as data; `report_rows` and `extents` read it, `entries`, `reach_text` and `report_text` tell it,
-  in `words` that other answers share; `stuck_ids` hold no partition, commits of groups are in `pending_commits`
+* `report`: the report as data, and its answer; `report_rows`, `page_rows` and `extents` read it. `report_sections` has
+  what follows, with `entries` of open transactions and `report_fields` for programs; `report_text` and `run_result`
+  write text and JSON, txnlib/page the page, in `words` and `reach_text`. `stuck_ids` hold no partition, commits of
+  groups are in `pending_commits`
 * `story`: what logs show in order of time, of a partition or an id; `explain`: of one open transaction; `transaction`:
   of one transaction on all partitions; `events` and `partition_events` put events in their order, `story_text`,
   `transaction_text` and `picture` show stories; `explain_command` answers about topics and stuck ids, too

@@ -11,17 +11,20 @@ from typing import TYPE_CHECKING, Final
 
 from txnlib.ask.collect_plan import needed_for
 from txnlib.ask.pending_commits import dropped_text, groups_text
-from txnlib.ask.report import IN_ONE_CARD, Report
+from txnlib.ask.report import Report
 from txnlib.ask.rows import Row
 from txnlib.ask.subject import GROUPS_TOPIC
+from txnlib.ask.verdict_names import LOOKS_LATE, PREPARED
 from txnlib.ask.words import ahead, clock, ends_text, named_producer, where, which_ends
 from txnlib.core.display import counted, duration, not_before, printable, size, some_of, told, utc_time
 from txnlib.core.kafka_commands import MS_PER_MINUTE
+from txnlib.core.rows import grouped
 
 if TYPE_CHECKING:
-    from txnlib.ask.acknowledgements import Acknowledged, Acknowledgement
-    from txnlib.ask.transaction import TransactionStory
+    pass
 
+#: Those of which one owner ends all transactions together.
+IN_ONE_CARD: Final = ("LATE", PREPARED, LOOKS_LATE, "OPEN")
 SHOWN_CAUSES: Final = 2
 SHOWN_GROUPS: Final = 3
 #: Most places to name in a line.
@@ -59,8 +62,15 @@ class Entry:
     is_new: bool
 
 
+def cards(section: str, rows: Sequence[Row]) -> list[list[Row]]:
+    """Transactions that are handled together: those of one owner, if the owner has to act."""
+    if section not in IN_ONE_CARD:
+        return [[row] for row in rows]
+    return list(grouped(rows, lambda row: (row["transactional_id"], row["producer_id"])).values())
+
+
 def entry(section: str, rows: Sequence[Row], report: Report) -> Entry:
-    """The entry of a card (`report.cards`)."""
+    """The entry of a card (`cards`)."""
     first = rows[0]
     who = [producer(first)]
     is_of_owner = section in IN_ONE_CARD
@@ -269,63 +279,8 @@ def waiting(row: Row) -> str:
     return f"groups {named} on {where(row)}" if groups else ""
 
 
-# ---- What is acknowledged, and transactions that are split or half-marked, as lines
-
-
-#: Transactions to name for one entry of a file of acknowledgements, and entries to show of each kind.
-SHOWN_MATCHES: Final = 3
-SHOWN_ENTRIES: Final = 10
-#: Most transactions that are split or half-marked, and most promises that an audit withdraws.
-SHOWN_BROKEN: Final = 5
-
-
-def acknowledged_lines(known: Acknowledged | None, *, has_transactions: bool = True) -> list[str]:
-    """Each entry with what it matches, until when, by whom and why; none if no file was given.
-
-    `has_transactions`: also the entries that match transactions.
-    """
-    if known is None:
-        return []
-    of_entry: dict[int, tuple[Acknowledgement, list[Row]]] = {}
-    for row, entry in known.transactions.values() if has_transactions else ():
-        of_entry.setdefault(id(entry), (entry, []))[1].append(row)
-    lines = [
-        *(f"{_transactions(rows)}: {_says(entry)}" for entry, rows in of_entry.values()),
-        *(f"{number} {printable(entry)}: {_says(entry)}" for entry, number in known.findings),
-    ]
-    ended = [f"ended on {utc_time(each.until_ms)}, so this counts again: {_entry(each)}" for each in known.ended]
-    idle = [f"matches nothing, and can be removed: {_entry(each)}" for each in known.idle]
-    parts: list[str] = []
-    for part in (lines, ended, idle):
-        more = [f"and {len(part) - SHOWN_ENTRIES} more"] if len(part) > SHOWN_ENTRIES else []
-        parts += [*part[:SHOWN_ENTRIES], *more]
-    return parts
-
-
-def _transactions(rows: Sequence[Row]) -> str:
-    shown = ", ".join(f"{row['verdict']} {where(row)} offset {row['start_offset']}" for row in rows[:SHOWN_MATCHES])
-    return shown if len(rows) <= SHOWN_MATCHES else f"{shown} and {counted(len(rows) - SHOWN_MATCHES, 'other')}"
-
-
-def _says(entry: Acknowledgement) -> str:
-    return f"until {utc_time(entry.until_ms)} by {printable(entry.by)}: {printable(entry.why)}"
-
-
-def _entry(entry: Acknowledgement) -> str:
-    return f"{printable(entry)} ({_says(entry)})"
-
-
-def broken_lines(broken: Sequence[TransactionStory]) -> list[str]:
-    """A line for each transaction, with its partitions."""
-    lines = []
-    for each in broken[:SHOWN_BROKEN]:
-        decided = "not decided" if each.decided_outcome == "OPEN" else f"decided {each.decided_outcome}"
-        who = f"{printable(each.transactional_id)}   transaction {each.number}   producer {each.producer_id}"
-        lines.append(f"{who}   {decided}: {some_of([*map(_place, each.partitions)], PLACES)}")
-    hidden = len(broken) - SHOWN_BROKEN
-    return [*lines, f"and {hidden} more: the view latest_whole_transactions"] if hidden > 0 else lines
-
-
-def _place(row: Row) -> str:
-    marked = f"{row['outcome']} at offset {row['marker_offset']}" if row["marker_offset"] is not None else "no marker"
-    return f"{where(row)} {marked} ({row['marker']})"
+def only_step(report: Report) -> Entry | None:
+    """The only hanging transaction, if it may be aborted: its steps are few enough to stand in the answer."""
+    hanging = report.transactions.get("HANGING", ())
+    is_one = len(hanging) == 1 and report.number_of_rows("HANGING") == 1
+    return entry("HANGING", hanging, report) if is_one and hanging[0]["safe_to_abort"] else None

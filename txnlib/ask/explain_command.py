@@ -1,4 +1,4 @@
-"""The command `explain`: of one open transaction, of a stuck id, or of a topic what holds its partitions."""
+"""The command `explain`."""
 
 from __future__ import annotations
 

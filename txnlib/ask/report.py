@@ -22,7 +22,6 @@ from txnlib.core.coverage.unread import UnreadFiles
 from txnlib.core.display import counted, duration, elapsed, offset_text, printable, size, utc_time
 from txnlib.core.instants import BY_CLIENTS, BY_NOBODY
 from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
-from txnlib.core.rows import grouped
 
 if TYPE_CHECKING:
     from txnlib.ask.acknowledgements import Acknowledged
@@ -51,8 +50,6 @@ MEANINGS: Final[Mapping[str, tuple[str, str]]] = {
     ),
     "OPEN": ("in time",) * 2,
 }
-#: Those of which one owner ends all transactions together.
-IN_ONE_CARD: Final = ("LATE", PREPARED, LOOKS_LATE, "OPEN")
 CALM: Final = "nothing hangs, nothing is late, nothing is stuck."
 #: The same where something that was given was not read.
 CALM_IN_PART: Final = "nothing hangs in what was read"
@@ -98,12 +95,19 @@ class FindingPlaces:
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
-    """The transactions of one verdict: their number, and what they are and hold."""
+class Fact:
+    """A sentence of the answer."""
 
-    name: str
-    number: int
     says: str
+    #: A verdict, or `first`: what to do first.
+    label: str = ""
+    #: The number of transactions of the verdict.
+    number: int | None = None
+
+    def __str__(self) -> str:
+        if self.number is not None:
+            return f"{self.number} {self.label}, {self.says}"
+        return f"{self.label}: {self.says}" if self.label else self.says
 
 
 @dataclass(frozen=True)
@@ -196,8 +200,8 @@ class Report:
         return not self.alarming and not self.stuck_ids
 
     @cached_property
-    def counted(self) -> list[Counted]:
-        """The worst verdict first; none if all is calm."""
+    def counted(self) -> list[Fact]:
+        """What the transactions of each verdict are and hold, the worst verdict first; none if all is calm."""
         verdicts = {} if self.is_calm else transactions_of(self.counts)
         stuck = [_counted_ids(self)] if self.stuck_ids else []
         urgent, others = ([name for name in MEANINGS if (name in _ALARMS) is is_urgent] for is_urgent in (True, False))
@@ -210,7 +214,7 @@ class Report:
     @property
     def headline(self) -> str:
         """The counts in one sentence."""
-        counts = ", ".join(f"{each.number} {each.name}" for each in self.counted if each.name != "OPEN")
+        counts = ", ".join(f"{each.number} {each.label}" for each in self.counted if each.label != "OPEN")
         calm = self.nothing_wrong.rstrip(".")
         return f"{counts or calm[:1].upper() + calm[1:]}."
 
@@ -292,15 +296,20 @@ class Report:
         return f"new since the audit as of {utc_time(self.earlier_ms)}: {said}"
 
     @property
-    def answer(self) -> list[str]:
-        """What is wrong, and what to do first: a line each."""
+    def facts(self) -> list[Fact]:
+        """What is wrong, what to do first, and what cannot wait."""
         return [
-            *([f"{self.nothing_wrong}  {self.calm}"] if self.calm else []),
-            *(f"{each.number} {each.name}, {each.says}" for each in self.counted),
-            *([f"first: {self.first}"] if self.first else []),
-            *self.urgent,
-            *([self.new] if self.new else []),
+            *([Fact(f"{self.nothing_wrong}  {self.calm}")] if self.calm else []),
+            *self.counted,
+            *([Fact(self.first, "first")] if self.first else []),
+            *map(Fact, self.urgent),
+            *([Fact(self.new)] if self.new else []),
         ]
+
+    @property
+    def answer(self) -> list[str]:
+        """The same as text: a line each."""
+        return list(map(str, self.facts))
 
     # ---- What the audit saw
 
@@ -321,7 +330,9 @@ class Report:
         coordinators = f"{self.coordinators_read} of {self.coordinators_known} coordinator partitions"
         if self.partitions_known and not self.coordinators_known:
             coordinators = "no coordinator partitions (by the metadata log, there is no __transaction_state)"
-        said = f"read {partitions}, {coordinators}, {self._unreadable} unreadable"
+        files = counted(self.unreadable_files, "file") if self.unreadable_files else "nothing"
+        unreadable = f"{size(self.unreadable_bytes)} in {files}" if self.unreadable_bytes else files
+        said = f"read {partitions}, {coordinators}, {unreadable} unreadable"
         lag = self.worst_lag
         if lag is None or any(extent.held for name, extent in self.extents.items() if name != "OPEN"):
             return said
@@ -329,13 +340,6 @@ class Report:
         ends = ends_text(lag.get("ends_by"), self.as_of_ms)
         highest = f"highest {age}{counted(lag['lag_offsets'], 'offset')} ({where(lag)}{f'; {ends}' if ends else ''})"
         return f"{said}.  LSO lag: {highest}"
-
-    @property
-    def _unreadable(self) -> str:
-        if not self.unreadable_files:
-            return "nothing"
-        files = counted(self.unreadable_files, "file")
-        return f"{size(self.unreadable_bytes)} in {files}" if self.unreadable_bytes else files
 
     @property
     def unseen(self) -> list[str]:
@@ -417,29 +421,22 @@ def meaning(name: str, transactions: int) -> str:
     return MEANINGS[name][transactions != 1]
 
 
-def cards(section: str, rows: Sequence[Row]) -> list[list[Row]]:
-    """Transactions that are handled together: those of one owner, if the owner has to act."""
-    if section not in IN_ONE_CARD:
-        return [[row] for row in rows]
-    return list(grouped(rows, lambda row: (row["transactional_id"], row["producer_id"])).values())
-
-
-def _counted(name: str, number: int, report: Report) -> Counted:
+def _counted(name: str, number: int, report: Report) -> Fact:
     """What they hold, for how long and by which clock, what waits for them, and how many only wait themselves."""
     reach = report.extents.get(name)
     said = "" if reach is None else f": {held(reach, report.as_of_ms)}"
     said += "" if name == "OPEN" else waiting_text(report.transactions.get(name, ()))
     known = 0 if report.known is None else report.known.whole.get(name, 0)
-    return Counted(name, number, f"{meaning(name, number)}{said}{f' ({known} acknowledged)' if known else ''}")
+    return Fact(f"{meaning(name, number)}{said}{f' ({known} acknowledged)' if known else ''}", name, number)
 
 
-def _counted_ids(report: Report) -> Counted:
+def _counted_ids(report: Report) -> Fact:
     """Which ids are stuck without holding a partition, and for how long."""
     first, number = report.stuck_ids[0], len(report.stuck_ids)
     named = f"{printable(first.transactional_id)} has been in {first.for_how_long(report.as_of_ms)}"
     if number == 1:
-        return Counted(STUCK_ID, 1, f"an id holds no partition, and can begin no transaction: {named}")
-    return Counted(STUCK_ID, number, f"ids hold no partition, and can begin no transaction, the longest: {named}")
+        return Fact(f"an id holds no partition, and can begin no transaction: {named}", STUCK_ID, 1)
+    return Fact(f"ids hold no partition, and can begin no transaction, the longest: {named}", STUCK_ID, number)
 
 
 def _place_of_finding(row: Row) -> str:

@@ -7,17 +7,16 @@ import shutil
 from collections.abc import Sequence
 from typing import Final
 
-from txnlib.ask.entries import acknowledged_lines, brief, broken_lines, entry
+from txnlib.ask.entries import IN_ONE_CARD, brief, cards, entry
 from txnlib.ask.extents import Reach
 from txnlib.ask.grid import INDENT, LABEL, STYLES, WIDTH, command_lines, folded, text_width
 from txnlib.ask.own_command import PROGRAM, own_command, program
-from txnlib.ask.report import CALM, CALM_IN_PART, IN_ONE_CARD, Report, cards
-from txnlib.ask.report_rows import SHOWN_COPIES
+from txnlib.ask.report import CALM, CALM_IN_PART, Report
+from txnlib.ask.report_sections import SECTIONS, Section
 from txnlib.ask.rows import Row
 from txnlib.ask.stuck_ids import STUCK_ID
 from txnlib.ask.verdict_names import LOOKS_LATE, PREPARED
-from txnlib.ask.words import where
-from txnlib.core.display import BOOTSTRAP, counted, not_before, printable, size, utc_time
+from txnlib.core.display import BOOTSTRAP, counted, not_before, printable, utc_time
 from txnlib.core.kafka_commands import option, refusal
 
 #: A line; or a line to wrap, with the indentation of its continuation.
@@ -27,7 +26,6 @@ _POINTER: Final = re.compile(r"[( ](open --verdict \w+|findings --name \w+|diff|
 #: Commands with `--topic`; and actions of the plan that its script carries out.
 _OF_TOPIC: Final = ("open", "abort-plan")
 _BY_SCRIPT: Final = ("ABORT", "ABORT_AS_DECIDED")
-SHOWN_ENDED: Final = 5
 #: Reasons, and applications, to name where a section has more transactions than fit.
 SHOWN_IN_ALL: Final = 5
 #: Number of transactions (or owners) of a section to describe in full: by default, and for sections that need action if
@@ -48,19 +46,9 @@ def render(report: Report, width: int = WIDTH, called: str = PROGRAM) -> str:
     head = f"txnlib audit  cluster {printable(report.cluster)}{of}  as of {utc_time(report.as_of_ms)}  ({what})"
     lines: list[Line] = [(head, 14), "", *_answer(report)]
     lines += [(f"  {report.read}", 7), *((f"  {said}", 4) for said in report.unseen)]
-    for section in report.sections:
-        lines += _section(section, report)
-    lines += _stuck_ids(report)
-    for title, told, indent in (
-        ("SPLIT OR HALF-MARKED", broken_lines(report.split), INDENT),
-        ("WITHDRAWN SINCE THE AUDIT BEFORE", _first_of(report.withdrawn, SHOWN_ENDED), 4),
-        ("ENDED SINCE THE AUDIT BEFORE", _ended(report), INDENT),
-        ("ACKNOWLEDGED", acknowledged_lines(report.known), INDENT),
-        ("FINDINGS", _findings(report), 16),
-        ("NOT READ", _not_read(report), INDENT),
-        ("INCOMPLETE COPIES", _incomplete(report), INDENT),
-    ):
-        lines += ["", title, *((f"  {each}", indent) for each in told)] if told else []
+    for section in SECTIONS:
+        told = _lines(section, report)
+        lines += ["", section.title, *told] if section.title and told else []
     lines += ["", *(_further(lines, report, called) or [f"tables in {printable(report.output)} (Delta)"])]
     return "\n".join(each for line in lines for each in _wrapped(line, width))
 
@@ -74,19 +62,30 @@ def _wrapped(line: Line, width: int) -> list[str]:
 
 def _answer(report: Report) -> list[Line]:
     digits = max((len(str(each.number)) for each in report.counted), default=0)
-    name = max(8, *(len(each.name) for each in report.counted), 0)
+    name = max(8, *(len(each.label) for each in report.counted), 0)
     indent = digits + name + 5
-    counts = [f"  {each.number:>{digits}} {each.name:<{name}}  {each.says}" for each in report.counted]
-    first = f"  {'first':<{indent - 2}}{report.first}"
-    others = [*report.urgent, *filter(None, [report.new])]
-    return [
-        *([(f"  {report.nothing_wrong}  {report.calm}", 4)] if report.calm else []),
-        *((line, indent) for line in [*counts, *([first] if report.first else [])]),
-        *((f"  {said}", 4) for said in others),
-    ]
+    lines: list[Line] = []
+    for fact in report.facts:
+        if fact.number is not None:
+            lines.append((f"  {fact.number:>{digits}} {fact.label:<{name}}  {fact.says}", indent))
+        elif fact.label:
+            lines.append((f"  {fact.label:<{indent - 2}}{fact.says}", indent))
+        else:
+            lines.append((f"  {fact.says}", 4))
+    return lines
 
 
-def _section(section: str, report: Report) -> list[Line]:
+def _lines(section: Section, report: Report) -> list[Line]:
+    """The lines of a section below its title; none if it is not there."""
+    if section.verdict:
+        return _entries(section.verdict, report) if section.verdict in report.sections else []
+    if section.title == STUCK_ID:
+        return _stuck_ids(report)
+    return [(f"  {said}", section.indent) for said in section.says(report)]
+
+
+def _entries(section: str, report: Report) -> list[Line]:
+    """The open transactions of a verdict: all in sums, the first ones in full, others in a line each."""
     groups = cards(section, report.transactions[section])
     is_roomy = sum(name not in (LOOKS_LATE, "OPEN") for name in report.sections) <= _FEW
     in_full = IN_FULL_URGENT if section in _URGENT and is_roomy else IN_FULL
@@ -95,11 +94,11 @@ def _section(section: str, report: Report) -> list[Line]:
     shown = [row for group in groups[: in_full + IN_BRIEF] for row in group]
     hidden = report.number_of_rows(section) - len(shown)
     reach = report.extents.get(section)
-    lines: list[Line] = ["", section]
+    lines: list[Line] = []
     if hidden and reach is not None and section != "OPEN":
         lines += _in_all(reach)
     for number, group in enumerate(groups[:in_full]):
-        lines += [""] if number or len(lines) > 2 else []
+        lines += [""] if number or lines else []
         lines += _entry_lines(section, group, report)
     in_brief = groups[in_full : in_full + IN_BRIEF]
     lines += [""] if in_brief and in_full else []
@@ -123,7 +122,7 @@ def _stuck_ids(report: Report) -> list[Line]:
             lines += [line for label, text in each.facts() for line in labelled(label, text)]
     more = len(report.stuck_ids) - 1 - IN_BRIEF
     lines += [f"  and {more} more (findings --name COMPLETION_OVERDUE)"] if more > 0 else []
-    return ["", STUCK_ID, *lines] if lines else []
+    return lines
 
 
 def _entry_lines(section: str, rows: Sequence[Row], report: Report) -> list[Line]:
@@ -199,48 +198,6 @@ def _most(groups: Sequence[tuple[str | None, int]]) -> str:
     if others:
         named.append(f"{sum(number for _, number in others)} in {len(others)} others")
     return ", ".join(named)
-
-
-def _first_of(lines: Sequence[str], most: int) -> list[str]:
-    return [*lines[:most], *([f"and {len(lines) - most} more"] if len(lines) > most else [])]
-
-
-def _ended(report: Report) -> list[str]:
-    """What became of the transactions that the previous audit warned of."""
-    lines = [
-        f"{where(row)} offset {row['start_offset']}   producer {row['producer_id']}   was {row['verdict']}:"
-        f" {printable(row['says'])}"
-        for row in report.ended[:SHOWN_ENDED]
-    ]
-    more = report.ended_known - SHOWN_ENDED
-    return [*lines, f"and {more} more (diff)"] if more > 0 else lines
-
-
-def _findings(report: Report) -> list[str]:
-    return [
-        f"{each.count:>4} {each.severity:<8} {each.name}: {each.meaning}{f' ({each.where})' if each.where else ''}"
-        for each in report.findings
-        if each.severity != "INFO"
-    ]
-
-
-def _incomplete(report: Report) -> list[str]:
-    lines = [
-        f"{where(row)}   {printable(row['source'])}   {row['status']}: {printable(row['detail'])}"
-        for row in report.incomplete[:SHOWN_COPIES]
-    ]
-    return [*lines, "and more (coverage)"] if len(report.incomplete) > SHOWN_COPIES else lines
-
-
-def _not_read(report: Report) -> list[str]:
-    """The files that were not read, or not to their end, with what to do."""
-    shown = report.unread[:SHOWN_COPIES]
-    lines = []
-    for row in shown:
-        amount = [size(row["bytes"])] if row["bytes"] else []
-        lines.append("   ".join([printable(row["path"]), *amount, printable(row["reason"])]))
-    more = report.unreadable_files - len({row["path"] for row in shown})
-    return [*lines, f"and {counted(more, 'more file')} (coverage)"] if more > 0 else lines
 
 
 def _further(lines: Sequence[Line], report: Report, called: str) -> list[Line]:

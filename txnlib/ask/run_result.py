@@ -5,11 +5,9 @@ A run that failed has one, too.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import GaugeMetricFamily
@@ -17,27 +15,13 @@ from prometheus_client.openmetrics.exposition import generate_latest
 
 from txnlib.ask.grid import json_text, plain
 from txnlib.ask.report import Report
-from txnlib.ask.report_rows import LONGEST_LAG, MOST_BLOCKING, SHOWN, STATUSES, broker_rows, put_ends
-from txnlib.ask.rows import Row, StoredRun, transactions_of
-from txnlib.ask.verdict_names import URGENCY, counted_as, named
+from txnlib.ask.report_fields import SHOWN_BROKERS, SHOWN_LAGS, all_of, instant_of
+from txnlib.ask.report_sections import SECTIONS
+from txnlib.ask.rows import StoredRun
 from txnlib.core.display import Written, printable
-from txnlib.core.schema import shown
-
-if TYPE_CHECKING:
-    from txnlib.ask.acknowledgements import Acknowledged
-    from txnlib.ask.stuck_ids import StuckId
 
 #: Changes if a field is renamed or removed, or changes its meaning. A later version may add fields.
 SCHEMA_VERSION: Final = 1
-
-#: Most rows to list; counts include all. The limit matters because each partition is a time series.
-SHOWN_LAGS: Final = 50
-SHOWN_TRANSACTIONS: Final = 100
-SHOWN_BROKERS: Final = 1_000
-
-#: What is listed of files that were given and not read.
-NOT_READ: Final = ("path", "topic", "partition", "bytes", "reason")
-SEVERITIES: Final = ("INFO", "WARNING", "ERROR", "CRITICAL")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +59,8 @@ def render_numbers(outcome: Outcome) -> str:
         "run_id": outcome.run_id,
         "version": outcome.version,
         "engine": outcome.engine,
-        "started": _instant(outcome.started_ms),
-        "finished": _instant(outcome.finished_ms),
+        "started": instant_of(outcome.started_ms),
+        "finished": instant_of(outcome.finished_ms),
         "duration_seconds": (outcome.finished_ms - outcome.started_ms) / 1000,
         "written": {
             name: {"rows": each.rows, "seconds": round(each.seconds, 3)}
@@ -89,120 +73,19 @@ def render_numbers(outcome: Outcome) -> str:
 
 def results_of(run: StoredRun, report: Report, finished_ms: int | None = None) -> dict[str, Any]:
     """What a run found, as fields of the JSON. `finished_ms`: when the audit ended, if it is known."""
-    newest_ms, is_behind = report.captured_to_ms, [("lag_offsets", ">", 0)]
-    highest = run.one(
-        "partitions", {"partitions": "count(*)", "offsets": 'max("lag_offsets")', "ms": 'max("lag_ms")'}, is_behind
-    )
-    lags = run.rows("partitions", shown("summary: lag"), is_behind, order=LONGEST_LAG, limit=SHOWN_LAGS)
-    put_ends(run, lags)
-    brokers = broker_rows(run, ("partitions_with_late_transactions",), SHOWN_BROKERS)
-    judged = run.grouped("coverage", ("status",), "count(*)", [("is_judged", "=", True)])
-    statuses = {status: judged.get((status,), 0) for status in STATUSES}
-    left = report.counts if report.known is None else report.known.remaining(report.counts)
-    until_ms = None if report.known is None else report.known.until_ms
-    verdicts, transactions = _all_of(URGENCY, report.counts["verdicts"]), _transactions(run, report)
-    return {
-        "as_of": _instant(report.as_of_ms),
+    newest_ms = report.captured_to_ms
+    found: dict[str, Any] = {
+        "as_of": instant_of(report.as_of_ms),
         "as_of_basis": report.as_of_basis,
-        "newest_capture": None if newest_ms is None else _instant(newest_ms),
+        "newest_capture": None if newest_ms is None else instant_of(newest_ms),
         "newest_capture_age_seconds": (
             None if newest_ms is None or finished_ms is None else (finished_ms - newest_ms) / 1000
         ),
         "tables": report.output,
-        "answer": report.answer,
-        "verdicts": verdicts,
-        "transactions_by_verdict": _all_of(URGENCY, transactions_of(report.counts)),
-        "held_partitions_by_verdict": _all_of(URGENCY, report.counts["holding"]),
-        "stuck_ids": list(map(_stuck_id, report.stuck_ids)),
-        "withdrawn": list(report.withdrawn),
-        "transactions": transactions,
-        "transactions_left_out": sum(verdicts.values()) - len(transactions),
-        "ended": report.ended[:SHOWN],
-        "unacknowledged": {
-            "rows": _all_of(URGENCY, left["verdicts"]),
-            "transactions": _all_of(URGENCY, transactions_of(left)),
-            "held_partitions": _all_of(URGENCY, left["holding"]),
-            "findings": _all_of(SEVERITIES, left["findings"]),
-        },
-        "acknowledged_until": None if until_ms is None else _instant(until_ms),
-        "acknowledged": [] if report.known is None else _known(report.known),
-        "lag": {
-            "partitions": highest["partitions"] or 0,
-            "max_offsets": highest["offsets"] or 0,
-            "max_seconds": None if highest["ms"] is None else highest["ms"] / 1000,
-            "longest": [_in_seconds(row) for row in lags],
-        },
-        "brokers": [_in_seconds(row) for row in brokers],
-        "coverage": {
-            "partitions_known": report.partitions_known,
-            "partitions_quiet": report.partitions_quiet,
-            "partitions_read": report.partitions_read,
-            "coordinators_known": report.coordinators_known,
-            "coordinators_read": report.coordinators_read,
-            "partitions": statuses
-            | {"MISSING": report.partitions_known - report.partitions_read - report.partitions_unopened},
-            "unreadable_files": report.unreadable_files,
-            "unreadable_bytes": report.unreadable_bytes,
-            "not_read": [{name: row[name] for name in NOT_READ} for row in report.unread],
-        },
-        "findings": _all_of(SEVERITIES, report.counts["findings"]),
-        "named_findings": [
-            {"name": each.name, "severity": each.severity, "count": each.count}
-            for each in report.findings
-            if each.severity != "INFO"
-        ],
     }
-
-
-def _transactions(run: StoredRun, report: Report) -> list[Row]:
-    rows: list[Row] = []
-    for verdict in URGENCY:
-        left = SHOWN_TRANSACTIONS - len(rows)
-        if left and report.counts["verdicts"].get(verdict):
-            found = run.rows(
-                "open_transactions", shown("summary"), counted_as(verdict), order=MOST_BLOCKING, limit=left
-            )
-            rows += map(named, found)
-    entries = [None if report.known is None else report.known.entry_of(row) for row in rows]
-    return [
-        {**row, "acknowledged_by": None if entry is None else entry.by}
-        for row, entry in zip(rows, entries, strict=True)
-    ]
-
-
-def _known(known: Acknowledged) -> list[Row]:
-    """The entries that match something, and those that match nothing."""
-    active = Counter(id(entry) for _, entry in known.transactions.values())
-    entries = {id(entry): entry for _, entry in known.transactions.values()}
-    counted = [
-        *((entry, active[key], False) for key, entry in entries.items()),
-        *((entry, number, False) for entry, number in known.findings),
-        *((entry, 0, True) for entry in known.ended),
-        *((entry, 0, False) for entry in known.idle),
-    ]
-    return [{**entry.model_dump(), "matches": number, "is_over": is_over} for entry, number, is_over in counted]
-
-
-def _stuck_id(each: StuckId) -> Row:
-    names = ("transactional_id", "application", "producer_id", "producer_epoch", "coordinator_partition", "state")
-    since = None if each.since_ms is None else _instant(each.since_ms)
-    return {name: getattr(each, name) for name in names} | {"since": since}
-
-
-def _instant(ms: int) -> datetime:
-    return datetime.fromtimestamp(ms / 1000, UTC)
-
-
-def _all_of(names: Iterable[str], counts: Mapping[str, int]) -> dict[str, int]:
-    return {name: counts.get(name, 0) for name in names}
-
-
-def _in_seconds(row: Row) -> Row:
-    """The row with seconds in place of milliseconds."""
-    return {
-        name.replace("_ms", "_seconds"): value / 1000 if name.endswith("_ms") and value is not None else value
-        for name, value in row.items()
-    }
+    for section in sorted(SECTIONS, key=lambda each: each.name == "findings"):  # which are last
+        found |= section.fields(run, report)
+    return found
 
 
 # ---- Gauges
@@ -307,7 +190,7 @@ METRICS: Final[Mapping[str, Metric]] = {
     ),
     "txnlib_in_doubt_transactions": _of_run(
         "Number of undecided two-phase commits: OVERDUE (open for longer than in_doubt_after_minutes) or IN_TIME.",
-        lambda run: None if run.found is None else _all_of(("OVERDUE", "IN_TIME"), run.in_doubt),
+        lambda run: None if run.found is None else all_of(("OVERDUE", "IN_TIME"), run.in_doubt),
         "state",
     ),
     "txnlib_lso_lag_max_offsets": _found(

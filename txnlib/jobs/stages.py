@@ -9,6 +9,7 @@ from typing import Final
 
 from txnlib.ask.acknowledgements import Acknowledged
 from txnlib.ask.atomic_file import write_whole_file
+from txnlib.ask.page_rows import STORIES, page_rows_of
 from txnlib.ask.report_text import terminal_report
 from txnlib.ask.run_result import matches
 from txnlib.core.display import encodable, printable, size, utc_time
@@ -17,7 +18,6 @@ from txnlib.errors import ExitCode
 from txnlib.jobs import options
 from txnlib.jobs.progress import LINES, Meter, progress_reported
 from txnlib.jobs.result_files import ResultFiles
-from txnlib.page.page_rows import STORIES, page_rows_of
 from txnlib.page.report_page import render_page
 from txnlib.pipeline import run as pipeline_run
 from txnlib.pipeline.audit import carry_out_steps, close, report_made

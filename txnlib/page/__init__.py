@@ -1,5 +1,4 @@
-"""The report as an HTML page: `page_rows` reads what it shows; `report_page` fills the templates.
+"""The report as an HTML page: `report_page` fills templates, which have a macro for each section with tables.
 
-In reading order: `report_command` (the command), `report_page`, `page_head` (the answer, navigation, the plan, and
-coverage).
+`report_command` is the command; report_sections of txnlib/ask says what a page has.
 """

@@ -38,7 +38,7 @@ def answer(run: StoredRun, options: Namespace) -> CommandOutput:
         report = report_of(run, known)
     else:
         # Imported here, because the text needs neither templates nor stories.
-        from txnlib.page.page_rows import page_rows_of
+        from txnlib.ask.page_rows import page_rows_of
         from txnlib.page.report_page import render_page
 
         page = page_rows_of(run, tables=run.tables.root, known=known)

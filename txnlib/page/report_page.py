@@ -17,21 +17,19 @@ from typing import Any, Final
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from txnlib.ask import entries, picture, story_text
+from txnlib.ask import entries, page_rows, picture, report_sections, story_text
 from txnlib.ask.abort_plan import abort_plan_script, permissions_of, waits_until
 from txnlib.ask.explain import Explained
 from txnlib.ask.nights import STYLE as NIGHTS_STYLE
 from txnlib.ask.nights import chart as nights_chart
 from txnlib.ask.own_command import PROGRAM
-from txnlib.ask.report import cards, meaning
+from txnlib.ask.page_rows import Page, is_offered
+from txnlib.ask.report import meaning
 from txnlib.ask.rows import Row, key_of, transactions_of
 from txnlib.ask.transaction import TransactionStory
 from txnlib.ask.words import ends_text
 from txnlib.core.display import elapsed, instant, offset_text, printable, size, told, utc_time
 from txnlib.core.kafka_commands import option, refusal, with_places
-from txnlib.page import page_head, page_rows
-from txnlib.page.page_head import is_offered
-from txnlib.page.page_rows import Page
 
 #: How commands of Kafka's tools begin. Nothing from a log is before the placeholder, and any later `$BOOTSTRAP` is
 #: quoted text.
@@ -147,7 +145,8 @@ def render_page(page: Page) -> str:
     return template.render(
         page=page,
         report=page.report,
-        navigation=page_head.navigation(page),
+        navigation=report_sections.navigation(page),
+        sections=report_sections.on_page(page),
         ids=Ids(),
         style=Markup(style),
         script=Markup(script),
@@ -250,11 +249,11 @@ _GLOBALS: Final[dict[str, Any]] = {
     "UNFOLDED": UNFOLDED,
     "LISTED": LISTED,
     "abort_script": abort_script,
-    "limits": page_rows,
+    "page_rows": page_rows,
+    "report_sections": report_sections,
     "advice": advice,
     "anchor": transaction_anchor,
     "broken_anchor": broken_anchor,
-    "cards": cards,
     "ends_text": ends_text,
     "meaning": meaning,
     "permissions_of": permissions_of,
@@ -280,7 +279,6 @@ _GLOBALS: Final[dict[str, Any]] = {
     "utc_time": utc_time,
     "with_placeholder": with_placeholder,
     "words": words,
-    "top": page_head,
     "entries": entries,
     "told": story_text,
 }

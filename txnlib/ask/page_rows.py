@@ -1,21 +1,28 @@
-"""The rows and counts that the report page shows beside the summary. Instants are epoch milliseconds."""
+"""What a page shows beside its report: rows, counts, plan and coverage.
+
+Instants are epoch milliseconds.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from txnlib.ask.entries import cards
 from txnlib.ask.explain import Explained, explain
 from txnlib.ask.nights import Night, nights
 from txnlib.ask.own_command import anywhere
-from txnlib.ask.report import MEANINGS, Report, cards
+from txnlib.ask.report import MEANINGS, Report
 from txnlib.ask.report_rows import LONGEST_LAG, MOST_BLOCKING, broker_rows, of_plan, put_ends, report_of
 from txnlib.ask.rows import AUDIT_RUNS, Filter, Key, Row, StoredRun, key_of, ms, transactions_of
 from txnlib.ask.verdict_names import NAME, PREPARED, named
+from txnlib.core.display import printable
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
+from txnlib.core.rows import grouped
 from txnlib.core.schema import shown
+from txnlib.core.verdicts.abort_plan import Action
 
 if TYPE_CHECKING:
     from txnlib.ask.acknowledgements import Acknowledged
@@ -48,6 +55,23 @@ _WORST_FIRST: Final = (
 _JUDGED: Final[tuple[Filter, ...]] = (("is_judged", "=", True), ("status", "=", "MISSING"))
 #: Number of runs to search for the newest finished ones of the cluster.
 RUNS_READ: Final = 500
+
+
+#: What the history of audits counts.
+NEED_SOMEBODY: Final = ("HANGING", "STUCK", "LATE", "SUSPECT", "UNKNOWN")
+#: Action of the plan -> phrase for what to do, in order.
+TO_DO: Final = {
+    "ABORT": "to abort now, by hand, with a look before and after",
+    "ABORT_AS_DECIDED": "whose ABORT the partition refuses: an abort by hand agrees with it",
+    "RESTORE_REPLICAS": "that wait for replicas: bring back those that each entry names; no abort by hand",
+    "END_AT_COORDINATOR": "to be ended by the application or at the coordinator: no abort by hand",
+    "REVIVE_COORDINATOR": "waiting for a coordinator that decided: get it going; no abort by hand",
+    "ABORT_LATER": "hanging, and not to be aborted yet: each entry says from when on",
+    "WAIT": "too young to be called hanging: audit again later",
+    "CAPTURE_MORE": "without a verdict: copy what is missing (coverage says what), and audit again",
+    "DO_NOT_ABORT": "hanging or stuck, and not to be aborted by hand: each entry says why",
+    "CHECK_TIMESTAMPS": "late by old timestamps alone: look at what writes them",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,3 +219,130 @@ def _endings(run: StoredRun, runs: list[Row]) -> list[Row]:
     order = '"as_of" DESC, "topic", "partition"'
     rows = run.tables.rows("ended_transactions", shown("page: ended"), where, order=order, limit=SHOWN_ENDINGS)
     return [named(row) | {"as_of": ms(row["as_of"])} for row in rows]
+
+
+# ---- Coverage by topic
+
+
+@dataclass(frozen=True, slots=True)
+class CoveredTopic:
+    """One topic: its partitions, and how many of them are COMPLETE."""
+
+    topic: str
+    partitions: int
+    complete: int
+    #: Status that is not COMPLETE -> its partitions in words, such as `partitions 0 to 3, 7`.
+    harmed: Mapping[str, str]
+
+    @property
+    def is_whole(self) -> bool:
+        return self.complete == self.partitions
+
+
+def covered_topics(page: Page) -> list[CoveredTopic]:
+    """The topics in their order."""
+    harmed = harmed_partitions(page)
+    return [
+        CoveredTopic(topic, sum(counts.values()), counts.get("COMPLETE", 0), harmed.get(topic, {}))
+        for topic, counts in page.topics.items()
+    ]
+
+
+def harmed_partitions(page: Page) -> dict[str, dict[str, str]]:
+    """Topic -> status that is not COMPLETE -> its partitions in words."""
+    found: dict[str, dict[str, str]] = {}
+    for (topic, status), rows in grouped(page.harmed, lambda row: (row["topic"], row["status"])).items():
+        found.setdefault(topic, {})[status] = _numbered([row["partition"] for row in rows])
+    return found
+
+
+def _numbered(numbers: Sequence[int]) -> str:
+    """Numbers of partitions in words. Neighbours are a range."""
+    ranges: list[list[int]] = []
+    for number in sorted(numbers):
+        if ranges and number == ranges[-1][-1] + 1:
+            ranges[-1].append(number)
+        else:
+            ranges.append([number])
+    said = ", ".join(f"{each[0]} to {each[-1]}" if len(each) > 2 else ", ".join(map(str, each)) for each in ranges)
+    return f"partition{'' if len(numbers) == 1 else 's'} {said}"
+
+
+# ---- The action plan of the report page, grouped by action
+
+
+@dataclass(frozen=True, slots=True)
+class PlanStep:
+    """What one command ends, or one transaction without a command."""
+
+    #: Rows of the plan with the same command.
+    rows: Sequence[Row]
+    #: What only this step of its group says.
+    says: Sequence[str]
+    #: The partitions and start offsets beside those of `rows`.
+    other_places: Sequence[str]
+
+    @property
+    def row(self) -> Row:
+        return self.rows[0]
+
+
+@dataclass(frozen=True, slots=True)
+class PlanGroup:
+    """Steps of one action, which follow each other in the plan: those that free a partition, or those that do not
+    yet."""
+
+    action: str
+    is_holder: bool
+    verdict: str
+    steps: Sequence[PlanStep]
+    #: What all steps say.
+    says: Sequence[str]
+    #: Number of rows of the plan.
+    count: int
+
+
+def plan_groups(plan: Sequence[Row]) -> list[PlanGroup]:
+    """The plan in its order, so that its numbers rise from the first group to the last."""
+    groups = grouped(plan, lambda row: (row["action"], bool(row["is_holder"])))
+    return [_group(rows) for rows in groups.values()]
+
+
+def can_be_pasted(command: str) -> bool:
+    """Whether the page shows the command literally. Ids may contain characters that should not be pasted unseen."""
+    return printable(command) == command
+
+
+def is_offered(row: Row) -> bool:
+    """Whether the command is to be run now, and can be copied from the page."""
+    return row["command"] is not None and row["action"] != Action.ABORT_LATER.name and can_be_pasted(row["command"])
+
+
+def _group(rows: Sequence[Row]) -> PlanGroup:
+    said = [list(_says(row)) for row in rows]
+    shared = [each for each in said[0] if all(each in others for others in said)]
+    steps = [_step(each, set(shared)) for each in at_once(rows)]
+    first = rows[0]
+    return PlanGroup(first["action"], bool(first["is_holder"]), first["verdict"], steps, shared, len(rows))
+
+
+def at_once(plan: Sequence[Row]) -> list[list[Row]]:
+    """Rows of the plan, grouped by the command that settles them."""
+    return list(grouped(plan, lambda row: row["number"] if row["command"] is None else row["command"]).values())
+
+
+def _step(rows: Sequence[Row], shared: set[str]) -> PlanStep:
+    own = {f"{row['topic']}-{row['partition']} offset {row['start_offset']}" for row in rows}
+    places = dict.fromkeys(place for row in rows for place in row["places"] or ())
+    says = dict.fromkeys(each for row in rows for each in _says(row) if each not in shared)
+    return PlanStep(rows, list(says), [place for place in places if place not in own])
+
+
+def _says(row: Row) -> Iterator[str]:
+    """Why no marker may be written, or not yet; then what the step does to records, and the notes."""
+    because = row["do_not_abort_because"]
+    if because is not None:
+        yield f"{'Not yet' if row['action'] == Action.ABORT_LATER.name else 'No abort by hand'}, because {because}"
+    if row["effect"] is not None:
+        yield f"Effect: {row['effect']}"
+    yield from (note for note in row["notes"] or () if note != because)
