@@ -1,6 +1,6 @@
 """Start the job `reconstruct_state`, which is in `txnlib/jobs`."""
 
-from txnlib.interrupt import start_program
+from txnlib.jobs.command import start_program
 
 if __name__ == "__main__":
     start_program("txnlib.jobs.audit:reconstruct_state")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import txnlib.ask.story_text
 import txnlib.ask.transaction_text  # noqa: F401  these two write the stories that an audit returns
 from txnlib.ask import delta_rows
-from txnlib.ask.abort_plan import abort_plan, abort_plan_output
+from txnlib.ask.abort_plan_text import abort_plan, abort_plan_output
 from txnlib.ask.arrow_tables import RunTables, known_table
 from txnlib.ask.diff import differences_of_runs
 from txnlib.ask.explain import Explained
@@ -22,10 +22,10 @@ from txnlib.ask.explain import explain as story_of
 from txnlib.ask.grid import TABLE
 from txnlib.ask.nights import Nights, nights
 from txnlib.ask.page_rows import page_rows_of
+from txnlib.ask.queries import AUDIT_RUNS, StoredRun
 from txnlib.ask.report import Report
 from txnlib.ask.report_rows import report_of
 from txnlib.ask.report_text import render
-from txnlib.ask.rows import AUDIT_RUNS, StoredRun
 from txnlib.ask.story import SHOWN_WIDTH, Timeline, timeline_of
 from txnlib.ask.transaction import TransactionStory, whole_transaction
 from txnlib.core.display import instant

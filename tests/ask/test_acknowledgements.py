@@ -13,8 +13,8 @@ import pytest
 from tests.support.delta_tables import NOW, READ_BY_COMMANDS, at, txn_audit, write, write_plan, write_run
 from txnlib.ask.acknowledgements import acknowledged, read_acknowledgements
 from txnlib.ask.delta_rows import open_run, open_tables
+from txnlib.ask.queries import StoredRun
 from txnlib.ask.report_rows import report_of
-from txnlib.ask.rows import StoredRun
 from txnlib.ask.run_result import Outcome, matches, render_metrics, results_of
 from txnlib.errors import ConfigError
 from txnlib.jobs.options import parse_fail_on

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from txnlib.ask.atomic_file import check_whole_file, write_whole_file
+from txnlib.ask.command_output import check_whole_file, write_whole_file
 from txnlib.errors import UsageError
 
 

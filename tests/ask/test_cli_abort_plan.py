@@ -8,7 +8,7 @@ import shlex
 
 from tests.support.delta_tables import txn_audit
 from tests.support.planned import HANGING, row_of, write_plan
-from txnlib.ask.abort_plan import abort_plan, abort_plan_output
+from txnlib.ask.abort_plan_text import abort_plan, abort_plan_output
 from txnlib.ask.delta_rows import open_run, open_tables
 from txnlib.core.display import printable
 

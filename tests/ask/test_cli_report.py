@@ -14,7 +14,7 @@ from tests.support.delta_tables import NOW, READ_BY_COMMANDS, RUN, at, txn_audit
 from txnlib.ask import page_rows
 from txnlib.ask.delta_rows import open_run, open_tables
 from txnlib.ask.page_rows import SHOWN_CARDS, page_rows_of
-from txnlib.ask.rows import Rows
+from txnlib.ask.queries import Rows
 
 MANY = 10_000
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.delta_tables import NOW, txn_audit, write_plan, write_run
 from txnlib.ask import main as asked
-from txnlib.ask.rows import StoredRun
+from txnlib.ask.queries import StoredRun
 
 
 def cut(path: Path) -> None:

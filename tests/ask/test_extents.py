@@ -9,9 +9,9 @@ import pytest
 from tests.support.delta_tables import NOW, READ_BY_COMMANDS, at, write, write_plan, write_run
 from txnlib.ask.delta_rows import open_run, open_tables
 from txnlib.ask.extents import Reach
+from txnlib.ask.queries import StoredRun
 from txnlib.ask.report import Report
 from txnlib.ask.report_rows import report_of
-from txnlib.ask.rows import StoredRun
 
 
 def opened(partition: int, producer_id: int, since_ms: int | None, **fields: object) -> dict[str, object]:

@@ -8,12 +8,11 @@ import pytest
 
 from tests.support.delta_tables import NOW, READ_BY_COMMANDS, at, write, write_run
 from txnlib.ask.delta_rows import open_run, open_tables
-from txnlib.ask.extents import Reach
-from txnlib.ask.reach_text import held
+from txnlib.ask.extents import Reach, held
+from txnlib.ask.queries import ms
 from txnlib.ask.report import FindingPlaces, Report
 from txnlib.ask.report_rows import STEPS, report_of
 from txnlib.ask.report_text import render, terminal_report
-from txnlib.ask.rows import ms
 from txnlib.ask.sql import ask
 from txnlib.core.coverage.unread import UnreadFiles
 from txnlib.core.verdicts.abort_plan import Action

@@ -14,7 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families as text_form
 
 from tests.support.outcomes import REPORT, lag, outcome
 from txnlib.ask.run_result import METRICS, render_metrics, render_numbers
-from txnlib.ask.verdict_names import URGENCY
+from txnlib.ask.words import URGENCY
 from txnlib.core.display import printable
 
 NAMES = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)

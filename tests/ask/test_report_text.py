@@ -13,7 +13,7 @@ from txnlib.ask.grid import WIDTH
 from txnlib.ask.own_command import program
 from txnlib.ask.report import MEANINGS, FindingPlaces, Report
 from txnlib.ask.report_text import render, terminal_report
-from txnlib.ask.verdict_names import PREPARED
+from txnlib.ask.words import PREPARED
 from txnlib.core.kafka_commands import abort, describe_producers, force_terminate
 
 AS_OF = 1_795_243_361_000

@@ -12,8 +12,8 @@ import pytest
 
 from tests.support.delta_tables import NOW, RUN, at, write, write_run
 from txnlib.ask.delta_rows import Tables, open_run
+from txnlib.ask.queries import Row
 from txnlib.ask.report_rows import _in_doubt, broker_rows
-from txnlib.ask.rows import Row
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 
 # ---- Brokers

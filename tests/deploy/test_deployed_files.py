@@ -13,7 +13,7 @@ from tests.house.test_docs import anchors
 from txnlib import __version__
 from txnlib.ask.report_fields import SEVERITIES
 from txnlib.ask.run_result import METRICS
-from txnlib.ask.verdict_names import URGENCY
+from txnlib.ask.words import URGENCY
 from txnlib.jobs import options
 
 #: Values of the labels that have a closed list of them.

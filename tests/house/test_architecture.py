@@ -158,6 +158,27 @@ def test_no_file_is_a_drawer(repository):
         assert len(path.read_text().splitlines()) <= 450, f"{path} cannot be held in mind"
 
 
+#: Rooms in which a module has a name of its own and is no crumb, and the small modules with their reason.
+ROOMS = ("ask", "page", "jobs", "core/text")
+SMALL = {
+    "txnlib/ask/own_command.py": "for what opens tables and reads words of commands, and prints nothing",
+    "txnlib/jobs/command.py": "Ctrl-C must work before anything large is loaded",
+}
+#: Names that a module of these rooms shares with others: `txnlib.jobs.audit` is the door that programs name.
+SHARED = {"audit"}
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_a_module_has_a_name_of_its_own_and_is_no_crumb(repository, room):
+    names = Counter(path.stem for path in sources(repository, "txnlib"))
+    for path in (repository / "txnlib" / room).glob("[!_]*.py"):
+        assert names[path.stem] == 1 or path.stem in SHARED, path
+        is_small = len(path.read_text().splitlines()) < 60
+        assert is_small == (path.relative_to(repository).as_posix() in SMALL), (
+            f"{path}: put it where it is used, or say why it is small"
+        )
+
+
 def test_instants_are_made_of_milliseconds_in_one_place():
     """Any int64 may stand in a log, and `timestamp_millis` raises on most."""
     makers = [path.name for path in Path("txnlib").rglob("*.py") if "timestamp_millis" in path.read_text()]

@@ -20,7 +20,7 @@ from txnlib.core.schema import ALWAYS_THERE, TABLES
 from txnlib.core.schema.views import OF_REPORT, VIEWS
 from txnlib.engine.views import create_views
 from txnlib.jobs import audit
-from txnlib.jobs.main import main
+from txnlib.jobs.program import main
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]

@@ -9,7 +9,7 @@ from tests.support.delta_tables import txn_audit
 from txnlib.ask.delta_rows import Tables
 from txnlib.core.schema import ALWAYS_THERE
 from txnlib.jobs import audit, stages
-from txnlib.jobs.main import main
+from txnlib.jobs.program import main
 from txnlib.pipeline.scheduler import TableStep
 from txnlib.spark.schemas import TABLES
 

@@ -19,8 +19,8 @@ from txnlib.engine.retention import forget_runs
 from txnlib.engine.store import RunStore
 from txnlib.errors import UnreadableInputError
 from txnlib.jobs.audit import ingest_dumps, reconstruct_state, report_transactions
-from txnlib.jobs.main import main
 from txnlib.jobs.options import AUDIT, parse, request_of
+from txnlib.jobs.program import main
 from txnlib.pipeline import parts
 from txnlib.pipeline import run as pipeline_run
 from txnlib.pipeline.audit import carry_out_steps

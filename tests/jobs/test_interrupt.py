@@ -24,7 +24,7 @@ RUNS = "import time\ndef job(argv):\n    print('here', flush=True)\n    time.sle
 )
 def test_ctrl_c_ends_a_job_with_one_line_at_any_moment(tmp_path: Path, module, told):
     (tmp_path / "slow.py").write_text(module)
-    program = "from txnlib.interrupt import start_program; start_program('slow:job')"
+    program = "from txnlib.jobs.command import start_program; start_program('slow:job')"
     with subprocess.Popen(
         [sys.executable, "-c", program], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as job:

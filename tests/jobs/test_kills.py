@@ -17,7 +17,7 @@ from tests.support.daemons import wait_until
 from txnlib.core.schema import TABLES
 from txnlib.engine.retention import forget_runs
 from txnlib.jobs import audit
-from txnlib.jobs.main import main
+from txnlib.jobs.program import main
 from txnlib.pipeline import parts
 from txnlib.pipeline.clock import now
 

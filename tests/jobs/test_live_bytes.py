@@ -12,7 +12,7 @@ from tests.support.audits import audited
 from tests.support.delta_tables import READ_BY_COMMANDS, spark_rows, txn_audit
 from txnlib.ask.delta_rows import open_run, open_tables
 from txnlib.ask.report_rows import report_of
-from txnlib.ask.verdict_names import name_of
+from txnlib.ask.words import name_of
 
 CAPTURES = ("quickstart", "hostile-4.3", "cluster-3.9")
 #: Live output that copies cannot give back. An empty log leaves no file; a start that only the coordinator's memory

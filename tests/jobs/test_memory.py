@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from txnlib.engine.memory import limit_bytes
-from txnlib.jobs.memory import taken_bytes, watch_memory
+from txnlib.jobs.program import taken_bytes, watch_memory
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere, nothing is watched")
 
@@ -17,8 +17,8 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere, noth
 GREEDY = """
 import time
 
-from txnlib.jobs import main, memory
-memory.limit_bytes = lambda: 300 << 20
+from txnlib.jobs import program
+program.limit_bytes = lambda: 300 << 20
 
 
 def job(argv):
@@ -27,7 +27,7 @@ def job(argv):
     return len(taken)
 
 
-main.start(job)
+program.start(job)
 """
 
 

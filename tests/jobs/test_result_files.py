@@ -12,7 +12,7 @@ from txnlib.ask.report import Report
 from txnlib.ask.report_fields import SHOWN_LAGS, SHOWN_TRANSACTIONS
 from txnlib.ask.run_result import results_of
 from txnlib.errors import TxnlibError, UnreadableInputError
-from txnlib.jobs.main import main
+from txnlib.jobs.program import main
 from txnlib.jobs.result_files import result_files
 
 

@@ -8,7 +8,7 @@ from tests.ask.test_cli_report import make
 from tests.support.delta_tables import NOW, at, spark_rows, write
 from txnlib.ask.delta_rows import Tables, open_run, open_tables
 from txnlib.ask.page_rows import page_rows_of
-from txnlib.ask.rows import Filter
+from txnlib.ask.queries import Filter
 from txnlib.page.report_page import render_page
 
 EVIL = "it's \\'; DROP \"x\" `y` {found}"

@@ -9,7 +9,7 @@ import pytest
 
 from txnlib.errors import ConfigError, UsageError
 from txnlib.jobs import audit, options
-from txnlib.jobs.main import main
+from txnlib.jobs.program import main
 from txnlib.jobs.progress import LINES
 from txnlib.settings import read_settings_file
 

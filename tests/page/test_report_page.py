@@ -21,7 +21,7 @@ from txnlib.ask.report import MEANINGS
 from txnlib.ask.report_sections import navigation
 from txnlib.ask.report_text import render
 from txnlib.ask.stuck_ids import StuckId
-from txnlib.ask.verdict_names import PREPARED
+from txnlib.ask.words import PREPARED
 from txnlib.core.verdicts.abort_plan import Action
 from txnlib.page.report_page import render_page, shown
 

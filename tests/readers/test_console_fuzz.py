@@ -13,7 +13,7 @@ import pytest
 
 from tests.readers.test_console import HOSTILE, SAMPLES, rows
 from tests.support.consoles import console_text, read
-from txnlib.core.text.events import ConsoleRecord, Unreadable
+from txnlib.core.text.printed import ConsoleRecord, Unreadable
 
 Damage = Callable[[bytes, random.Random], bytes]
 #: Numbers that a text can hold and a column cannot.

@@ -19,8 +19,8 @@ import pytest
 
 from tests.readers.test_dump_hostile import HOSTILE
 from tests.support.dumps import COORDINATOR_PATH, Batch, Record, dumped, marker, print_dump, rows, unreadable
-from txnlib.core.text.events import DumpTail
-from txnlib.core.text.reasons import UnreadableReason
+from txnlib.core.text.lines import UnreadableReason
+from txnlib.core.text.printed import DumpTail
 
 Line = bytes
 TABLES: Final = ("record_batches", "transaction_log", "segments", "producer_snapshots")

@@ -26,8 +26,8 @@ from tests.support.dumps import (
 )
 from txnlib.core.text.dump_lines import DumpedBatch, DumpedSnapshotEntry
 from txnlib.core.text.dump_reader import DumpReader
-from txnlib.core.text.events import DumpedRecord, DumpTail, FileEnd
-from txnlib.core.text.reasons import UnreadableReason
+from txnlib.core.text.lines import UnreadableReason
+from txnlib.core.text.printed import DumpedRecord, DumpTail, FileEnd
 
 TABLES = ("record_batches", "transaction_log", "segments", "producer_snapshots")
 LOG = (

@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.dumps import Batch, Record, marker, print_dump, rows
 from txnlib.core.text.dump_reader import DumpReader
-from txnlib.core.text.reasons import UnreadableReason
+from txnlib.core.text.lines import UnreadableReason
 
 Line = bytes
 DIRECTORY: Final = "/var/lib/kafka/data"

@@ -21,7 +21,7 @@ from tests.support.dumps import (
     unreadable,
 )
 from tests.support.samples import sample
-from txnlib.core.text.reasons import UnreadableReason
+from txnlib.core.text.lines import UnreadableReason
 from txnlib.readers import arrow_schemas
 from txnlib.readers.text_events import looks_like_dump
 

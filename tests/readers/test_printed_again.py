@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.dumps import COORDINATOR_PATH, PATH, Batch, Record, dumped, marker, print_dump, rows
 from txnlib.core.copies import is_harmful
-from txnlib.core.text.reasons import UnreadableReason
+from txnlib.core.text.lines import UnreadableReason
 
 TABLES: Final = ("record_batches", "transaction_log", "producer_snapshots")
 LOG: Final = Batch((Record(), Record())), marker("COMMIT"), Batch((Record(),) * 3), marker("ABORT")

@@ -16,7 +16,7 @@ import pytest
 from tests.support.dumps import Batch, Record, dumped, lines_in, marker, print_dump
 from txnlib.core.text.dump_lines import DumpedBatch
 from txnlib.core.text.dump_reader import DumpReader
-from txnlib.core.text.events import Dumped, DumpedRecord, DumpTail, FileEnd, Unreadable
+from txnlib.core.text.printed import Dumped, DumpedRecord, DumpTail, FileEnd, Unreadable
 
 CHARACTERS: Final = (b"7", b"x", b"\n", b"|", b'"', b" ")
 NAMES: Final = (

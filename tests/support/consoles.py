@@ -7,8 +7,8 @@ from pathlib import Path
 
 from txnlib.core.kafka.transaction_state import TransactionState
 from txnlib.core.text.console import read_console_text
-from txnlib.core.text.events import ConsoleEnd, ConsoleRecord, Printed, Unreadable, is_chatter
 from txnlib.core.text.lines import BYTE_ORDER_MARK, TextLines
+from txnlib.core.text.printed import ConsoleEnd, ConsoleRecord, Printed, Unreadable, is_chatter
 
 FILES = Path(__file__).parent / "console_files"
 TS = 1_710_120_000_000

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from tests.support.delta_tables import at
+from txnlib.ask.queries import Filter, Row, Rows
 from txnlib.ask.report import FindingPlaces, Report
-from txnlib.ask.rows import Filter, Row, Rows
 from txnlib.ask.run_result import Outcome, Written, results_of
 
 AS_OF = 1_795_246_961_899

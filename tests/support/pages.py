@@ -15,7 +15,7 @@ from txnlib.ask.page_rows import Page
 from txnlib.ask.partition_events import story_events
 from txnlib.ask.report import FindingPlaces, Report
 from txnlib.ask.transaction import TransactionStory
-from txnlib.ask.verdict_names import PREPARED
+from txnlib.ask.words import PREPARED
 from txnlib.core.coverage.unread import UnreadFiles
 from txnlib.core.finding_catalogue import FINDINGS, Finding
 

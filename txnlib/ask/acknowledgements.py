@@ -25,8 +25,8 @@ from pydantic import (
     model_validator,
 )
 
-from txnlib.ask.rows import KEY, Filter, Key, Row, StoredRun, key_of
-from txnlib.ask.verdict_names import PREPARED, name_of, named
+from txnlib.ask.queries import KEY, Filter, Key, Row, StoredRun, key_of
+from txnlib.ask.words import PREPARED, name_of, named
 from txnlib.core.finding_catalogue import Finding
 from txnlib.core.rows import grouped
 from txnlib.core.schema import shown

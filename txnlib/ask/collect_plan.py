@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from txnlib.ask.command_output import CommandOutput
 from txnlib.ask.grid import beside, command_lines
-from txnlib.ask.rows import Row, StoredRun, column_names
+from txnlib.ask.queries import Row, StoredRun, column_names
 from txnlib.ask.subject import GROUPS_TOPIC
 from txnlib.ask.words import INSTANTS_ASSUMED
 from txnlib.core.copies import UNOPENED, CoverageRow

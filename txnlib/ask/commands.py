@@ -71,7 +71,7 @@ _SOME: Final[Mapping[str, dict[str, Any]]] = {
     "--topic": _ONLY_TOPIC,
     "--limit": {"type": _at_least_one, "metavar": "N", "help": "Only the first N"},
 }
-# The names of Verdict (and `verdict_names.LOOKS_LATE`), Action and Severity. Their modules take long to load.
+# The names of Verdict (and `words.LOOKS_LATE`), Action and Severity. Their modules take long to load.
 _VERDICTS: Final = ("HANGING", "SUSPECT", "STUCK", "LATE", "OPEN", "UNKNOWN", "LOOKS_LATE")
 _ACTIONS: Final = (
     "ABORT",
@@ -202,7 +202,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
     ),
     "abort-plan": Command(
         "List what to do about each open transaction, in order, with the checks before and after",
-        "ask.abort_plan:answer",
+        "ask.abort_plan_text:answer",
         options={
             "--action": {"type": _constant, "choices": _ACTIONS, "help": "Only steps of this action"},
             "--verdict": _ONLY_VERDICT,
@@ -235,7 +235,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
     ),
     "capture": Command(
         "Capture the logs of a cluster over the wire, by requests that only read, for an audit",
-        "ask.capture:answer",
+        "ask.capture_command:answer",
         Reads.NOTHING,
         {
             "--bootstrap-server": {
@@ -274,7 +274,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "coverage": Command(
         "Show what was captured of each partition, and which copy is judged", "ask.overviews:answer_coverage"
     ),
-    "runs": Command("List all runs in the tables, newest first", "ask.runs:answer_runs", Reads.TABLES),
+    "runs": Command("List all runs in the tables, newest first", "ask.main:answer_runs", Reads.TABLES),
     "diff": Command(
         "Compare two runs of a cluster: new, ended and re-judged transactions",
         "ask.diff:answer",
@@ -353,7 +353,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
     ),
     "completion": Command(
         "Print a shell completion script for commands and options. Needs no tables",
-        "ask.completion:answer",
+        "ask.main:answer_completion",
         Reads.NOTHING,
         {"shell": {"choices": ("bash", "zsh", "fish"), "help": "Name of the shell"}},
         "bash",

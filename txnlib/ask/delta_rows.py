@@ -14,7 +14,7 @@ from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from txnlib.ask.own_command import own_command
-from txnlib.ask.rows import AUDIT_RUNS, Filter, Row, Rows, StoredRun, column_names, ms, select
+from txnlib.ask.queries import AUDIT_RUNS, Filter, Row, Rows, StoredRun, column_names, ms, select
 from txnlib.core.instants import parse_instant
 from txnlib.errors import (
     HAS_NOT_ENDED,

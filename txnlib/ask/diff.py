@@ -11,8 +11,8 @@ from typing import Final
 from txnlib.ask.command_output import CommandOutput
 from txnlib.ask.delta_rows import Tables, two_runs
 from txnlib.ask.grid import fold
-from txnlib.ask.rows import KEY, Key, Row, StoredRun, column_names, key_of, ms
-from txnlib.ask.verdict_names import named
+from txnlib.ask.queries import KEY, Key, Row, StoredRun, column_names, key_of, ms
+from txnlib.ask.words import named
 from txnlib.core.display import duration, printable, utc_time
 
 Place = tuple[str, int]

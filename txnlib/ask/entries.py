@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Final
 
 from txnlib.ask.collect_plan import needed_for
 from txnlib.ask.pending_commits import dropped_text, groups_text
+from txnlib.ask.queries import Row
 from txnlib.ask.report import Report
-from txnlib.ask.rows import Row
 from txnlib.ask.subject import GROUPS_TOPIC
-from txnlib.ask.verdict_names import LOOKS_LATE, PREPARED
-from txnlib.ask.words import ahead, clock, ends_text, named_producer, where, which_ends
+from txnlib.ask.words import LOOKS_LATE, PREPARED, ahead, clock, ends_text, named_producer, where, which_ends
 from txnlib.core.display import counted, duration, not_before, printable, size, some_of, told, utc_time
 from txnlib.core.kafka_commands import MS_PER_MINUTE
 from txnlib.core.rows import grouped

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Final, NamedTuple
 
-from txnlib.ask.rows import Row, column_names
+from txnlib.ask.queries import Row, column_names
 from txnlib.core.display import counted, duration, printable
 from txnlib.core.instants import NO_INSTANT_MS, clock_ms
 from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC, TRANSACTION_STATE_TOPIC

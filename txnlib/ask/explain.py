@@ -10,10 +10,10 @@ from txnlib.ask.events import RECORD, Numbered, number_of
 from txnlib.ask.partition_events import Stamp, gone_batch, is_stamped, story_events
 from txnlib.ask.pending_commits import put_commits
 from txnlib.ask.picture import image
-from txnlib.ask.rows import Filter, Row, StoredRun, column_names, ms
+from txnlib.ask.queries import Filter, Row, StoredRun, column_names, ms
 from txnlib.ask.story import Story, leader_changes, matched
 from txnlib.ask.subject import check_captured, equal, holders_of
-from txnlib.ask.verdict_names import named
+from txnlib.ask.words import named
 from txnlib.core.batch_runs import single_batches
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC

@@ -12,15 +12,14 @@ from txnlib.ask.entries import does
 from txnlib.ask.explain import OTHERS, explain
 from txnlib.ask.grid import instant_json
 from txnlib.ask.own_command import own_command
+from txnlib.ask.queries import Row, StoredRun
 from txnlib.ask.report_rows import complete
-from txnlib.ask.rows import Row, StoredRun
 from txnlib.ask.story_text import output_of_explained
 from txnlib.ask.stuck_ids import stuck_ids
 from txnlib.ask.subject import equal, is_captured, open_place, readings
 from txnlib.ask.transaction import whole_transaction
 from txnlib.ask.transaction_text import output_of_transaction
-from txnlib.ask.verdict_names import URGENCY, name_of
-from txnlib.ask.words import where
+from txnlib.ask.words import URGENCY, name_of, where
 from txnlib.core.display import counted
 from txnlib.core.schema import shown
 from txnlib.errors import UsageError

@@ -13,7 +13,7 @@ from itertools import accumulate, chain, zip_longest
 from textwrap import wrap
 from typing import Any, Final
 
-from txnlib.ask.rows import Row
+from txnlib.ask.queries import Row
 from txnlib.core.display import BOOTSTRAP, printable, told
 
 #: Largest width, and that of text in a pipe or a file.

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, TypeVar
 
-from txnlib.ask.rows import Row, column_names
+from txnlib.ask.queries import Row, column_names
 from txnlib.core.display import printable
 from txnlib.core.kafka.coordinator_partition import java_string_hash
 from txnlib.core.kafka.wire import on_disk

@@ -11,9 +11,9 @@ from txnlib.ask import kafka_table
 from txnlib.ask.collect_plan import READ, shows_absence
 from txnlib.ask.command_output import KAFKA, CommandOutput
 from txnlib.ask.own_command import own_command
-from txnlib.ask.rows import Filter, Row, StoredRun, ms
+from txnlib.ask.queries import Filter, Row, StoredRun, ms
 from txnlib.ask.subject import equal, known_subject, take_place
-from txnlib.ask.verdict_names import named
+from txnlib.ask.words import named
 from txnlib.core.display import counted
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.core.kafka.wire import on_disk

@@ -5,6 +5,7 @@ Exit codes: 0 answered; 1 failed; 2 bad usage, or no readable tables; 130 stoppe
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import sys
@@ -12,16 +13,17 @@ from argparse import Namespace
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+from txnlib.ask.command_output import CommandOutput
 from txnlib.ask.commands import COMMANDS, Reads, parser
 from txnlib.ask.own_command import PROGRAM
-from txnlib.ask.rows import StoredRun
+from txnlib.ask.queries import StoredRun, transactions_of
 from txnlib.core.display import encodable, printable
 from txnlib.errors import TxnlibError
 
 if TYPE_CHECKING:
-    from txnlib.ask.command_output import CommandOutput
+    from txnlib.ask.delta_rows import Tables
 
 
 def answer_of(command: str) -> Callable[..., CommandOutput]:
@@ -105,6 +107,37 @@ def _print(text: str) -> None:
 def _say(text: str, code: int) -> int:
     sys.stderr.write(f"{PROGRAM}: {printable(text)}\n")
     return code
+
+
+# ---- Answers of a few lines
+
+
+_RUN: Final = ("run_id", "status", "as_of", "verdicts", "cluster", "started_at", "finished_at", "version", "input")
+
+
+def answer_runs(tables: Tables, options: Namespace) -> CommandOutput:
+    """All runs in the tables, newest first; with `--run` or `--as-of`, only those."""
+    from txnlib.ask.delta_rows import chosen_runs  # as above
+
+    rows = chosen_runs(tables, run_id=options.run, as_of=options.as_of)
+    for row in rows:
+        counts = transactions_of(json.loads(row["counts"] or "{}"))
+        row["verdicts"] = ", ".join(f"{count} {verdict}" for verdict, count in sorted(counts.items()))
+    return CommandOutput(_RUN, rows, shown=_RUN[:4])
+
+
+def answer_completion(options: Namespace) -> CommandOutput:
+    """The script that completes commands and options in one shell. `--format` does not apply: it is no table."""
+    import shtab  # only for this answer
+
+    whole = parser()
+    (commands,) = (action.choices for action in whole._actions if isinstance(action.choices, dict))
+    for action in (action for command in commands.values() for action in command._actions if action.dest == "tables"):
+        action.complete = shtab.DIRECTORY
+    script = shtab.complete(whole, shell=options.shell)
+    return CommandOutput(
+        ("shell", "script"), [{"shell": options.shell, "script": script}], page=lambda _: f"{script.rstrip()}\n"
+    )
 
 
 if __name__ == "__main__":

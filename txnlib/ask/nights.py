@@ -13,8 +13,8 @@ from html import escape
 from typing import Final
 
 from txnlib.ask.picture import image_of
-from txnlib.ask.rows import AUDIT_RUNS, Filter, StoredRun, ms
-from txnlib.ask.verdict_names import LOOKS_LATE, NAME
+from txnlib.ask.queries import AUDIT_RUNS, Filter, StoredRun, ms
+from txnlib.ask.words import LOOKS_LATE, NAME
 from txnlib.core.display import duration, utc_time
 
 #: Most audits in a chart: the newest.

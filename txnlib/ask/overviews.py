@@ -10,10 +10,10 @@ from typing import Final
 from txnlib.ask.command_output import CommandOutput
 from txnlib.ask.grid import TABLE, fold
 from txnlib.ask.pending_commits import unstable_groups
+from txnlib.ask.queries import Filter, Row, StoredRun
 from txnlib.ask.report_rows import MOST_BLOCKING
-from txnlib.ask.rows import Filter, Row, StoredRun
 from txnlib.ask.subject import GROUPS_TOPIC, equal
-from txnlib.ask.verdict_names import counted_as, named
+from txnlib.ask.words import counted_as, named
 from txnlib.core.application import application_of, compiled
 from txnlib.core.display import at_offset, counted
 from txnlib.core.finding_catalogue import Finding, Severity

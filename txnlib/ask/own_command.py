@@ -1,4 +1,7 @@
-"""Commands of this project, to be pasted in any folder."""
+"""Commands of this project, to be pasted in any folder.
+
+A module of its own, for what opens tables and reads words of commands, and must print nothing.
+"""
 
 from __future__ import annotations
 

@@ -14,10 +14,10 @@ from txnlib.ask.entries import cards
 from txnlib.ask.explain import Explained, explain
 from txnlib.ask.nights import Night, nights
 from txnlib.ask.own_command import anywhere
+from txnlib.ask.queries import AUDIT_RUNS, Filter, Key, Row, StoredRun, key_of, ms, transactions_of
 from txnlib.ask.report import MEANINGS, Report
 from txnlib.ask.report_rows import LONGEST_LAG, MOST_BLOCKING, broker_rows, of_plan, put_ends, report_of
-from txnlib.ask.rows import AUDIT_RUNS, Filter, Key, Row, StoredRun, key_of, ms, transactions_of
-from txnlib.ask.verdict_names import NAME, PREPARED, named
+from txnlib.ask.words import NAME, PREPARED, named
 from txnlib.core.display import printable
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.core.rows import grouped

@@ -22,7 +22,7 @@ from txnlib.ask.events import (
     lists,
     number_of,
 )
-from txnlib.ask.rows import Row
+from txnlib.ask.queries import Row
 from txnlib.core.display import counted
 from txnlib.core.instants import NO_INSTANT_MS, clock_ms
 

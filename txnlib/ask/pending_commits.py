@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from txnlib.ask.rows import Filter, Row, StoredRun, among, column_names
+from txnlib.ask.queries import Filter, Row, StoredRun, among, column_names
 from txnlib.ask.subject import GROUPS_TOPIC
 from txnlib.core.display import counted, printable, some_of
 from txnlib.core.rows import grouped

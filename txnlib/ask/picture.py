@@ -15,7 +15,7 @@ from itertools import groupby, pairwise
 from typing import Final, NamedTuple
 
 from txnlib.ask.events import COORDINATOR, EXPIRES, Event
-from txnlib.ask.rows import Row
+from txnlib.ask.queries import Row
 from txnlib.core.display import duration, precise_time, printable, utc_time
 from txnlib.core.instants import clock_ms
 

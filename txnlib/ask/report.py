@@ -10,13 +10,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
-from txnlib.ask.extents import Reach
+from txnlib.ask.extents import Reach, held
 from txnlib.ask.pending_commits import waiting_text
-from txnlib.ask.reach_text import held
-from txnlib.ask.rows import Row, transactions_of
+from txnlib.ask.queries import Row, transactions_of
 from txnlib.ask.stuck_ids import STUCK_ID, StuckId
-from txnlib.ask.verdict_names import LOOKS_LATE, PREPARED
-from txnlib.ask.words import INSTANTS_ASSUMED, ends_text, where
+from txnlib.ask.words import INSTANTS_ASSUMED, LOOKS_LATE, PREPARED, ends_text, where
 from txnlib.core.copies import LeaderBasis
 from txnlib.core.coverage.unread import UnreadFiles
 from txnlib.core.display import counted, duration, elapsed, offset_text, printable, size, utc_time

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
+from txnlib.ask.queries import Filter, Row, StoredRun, transactions_of
 from txnlib.ask.report import Report
 from txnlib.ask.report_rows import LONGEST_LAG, MOST_BLOCKING, SHOWN, STATUSES, broker_rows, put_ends
-from txnlib.ask.rows import Filter, Row, StoredRun, transactions_of
 from txnlib.ask.stuck_ids import StuckId
-from txnlib.ask.verdict_names import URGENCY, counted_as, named
+from txnlib.ask.words import URGENCY, counted_as, named
 from txnlib.core.schema import shown
 
 if TYPE_CHECKING:

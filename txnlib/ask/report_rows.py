@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from txnlib.ask.extents import Reach, extents, is_short
 from txnlib.ask.pending_commits import put_commits
+from txnlib.ask.queries import AUDIT_RUNS, KEY, Filter, Row, StoredRun, among, key_of, ms
 from txnlib.ask.report import MEANINGS, SHOWN_PLACES, FindingPlaces, Report
-from txnlib.ask.rows import AUDIT_RUNS, KEY, Filter, Row, StoredRun, among, key_of, ms
 from txnlib.ask.stuck_ids import StuckId, stuck_ids
 from txnlib.ask.transaction import broken_transactions
-from txnlib.ask.verdict_names import PREPARED, counted_as, name_of, named
-from txnlib.ask.words import ahead, where, which_ends
+from txnlib.ask.words import PREPARED, ahead, counted_as, name_of, named, where, which_ends
 from txnlib.core.copies import UNOPENED
 from txnlib.core.coverage.unread import UnreadFiles
 from txnlib.core.display import not_before, printable, told

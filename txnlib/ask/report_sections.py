@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Final
 from txnlib.ask import report_fields
 from txnlib.ask.entries import PLACES
 from txnlib.ask.grid import INDENT
+from txnlib.ask.queries import Row, StoredRun
 from txnlib.ask.report import MEANINGS, Report
 from txnlib.ask.report_fields import Fields
 from txnlib.ask.report_rows import SHOWN_COPIES
-from txnlib.ask.rows import Row, StoredRun
 from txnlib.ask.stuck_ids import STUCK_ID
 from txnlib.ask.words import where
 from txnlib.core.display import counted, printable, size, some_of, utc_time

@@ -11,11 +11,11 @@ from txnlib.ask.entries import IN_ONE_CARD, brief, cards, entry
 from txnlib.ask.extents import Reach
 from txnlib.ask.grid import INDENT, LABEL, STYLES, WIDTH, command_lines, folded, text_width
 from txnlib.ask.own_command import PROGRAM, own_command, program
+from txnlib.ask.queries import Row
 from txnlib.ask.report import CALM, CALM_IN_PART, Report
 from txnlib.ask.report_sections import SECTIONS, Section
-from txnlib.ask.rows import Row
 from txnlib.ask.stuck_ids import STUCK_ID
-from txnlib.ask.verdict_names import LOOKS_LATE, PREPARED
+from txnlib.ask.words import LOOKS_LATE, PREPARED
 from txnlib.core.display import BOOTSTRAP, counted, not_before, printable, utc_time
 from txnlib.core.kafka_commands import option, refusal
 

@@ -14,10 +14,10 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.openmetrics.exposition import generate_latest
 
 from txnlib.ask.grid import json_text, plain
+from txnlib.ask.queries import StoredRun
 from txnlib.ask.report import Report
 from txnlib.ask.report_fields import SHOWN_BROKERS, SHOWN_LAGS, all_of, instant_of
 from txnlib.ask.report_sections import SECTIONS
-from txnlib.ask.rows import StoredRun
 from txnlib.core.display import Written, printable
 
 #: Changes if a field is renamed or removed, or changes its meaning. A later version may add fields.

@@ -24,10 +24,9 @@ from txnlib.ask.events import (
     record_events,
 )
 from txnlib.ask.partition_events import span_events
-from txnlib.ask.rows import KEY, Filter, Row, StoredRun, among, column_names, ms
+from txnlib.ask.queries import KEY, Filter, Row, StoredRun, among, column_names, ms
 from txnlib.ask.subject import equal, holders_of, known_subject
-from txnlib.ask.verdict_names import name_of
-from txnlib.ask.words import ahead
+from txnlib.ask.words import ahead, name_of
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.core.rows import grouped

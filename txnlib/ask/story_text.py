@@ -14,7 +14,7 @@ from txnlib.ask.explain import Explained
 from txnlib.ask.grid import INDENT, WIDTH, beside, command_lines, fold, folded, instant_json
 from txnlib.ask.own_command import own_command
 from txnlib.ask.pending_commits import groups_text
-from txnlib.ask.rows import Row, StoredRun, column_names
+from txnlib.ask.queries import Row, StoredRun, column_names
 from txnlib.ask.story import Story, Timeline, output_of, timeline_of
 from txnlib.ask.words import ahead, ends_text, where
 from txnlib.core.copies import End, Role

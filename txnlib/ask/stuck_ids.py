@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from txnlib.ask.rows import Filter, Row, StoredRun, among, column_names, ms
+from txnlib.ask.queries import Filter, Row, StoredRun, among, column_names, ms
 from txnlib.core import kafka_commands
 from txnlib.core.display import elapsed, printable, utc_time
 from txnlib.core.finding_catalogue import Finding

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from txnlib.ask.own_command import own_command
-from txnlib.ask.rows import AUDIT_RUNS, Filter, Row, StoredRun, among
+from txnlib.ask.queries import AUDIT_RUNS, Filter, Row, StoredRun, among
 from txnlib.errors import UsageError, meant
 
 _DIGITS: Final = "[0-9]{1,18}"

@@ -8,11 +8,11 @@ from typing import Any, Final
 
 from txnlib.ask.events import RECORD, Event, courses, in_order, record_events
 from txnlib.ask.partition_events import span_events
-from txnlib.ask.rows import KEY, Filter, Row, StoredRun, among, ms
+from txnlib.ask.queries import KEY, Filter, Row, StoredRun, among, ms
 from txnlib.ask.story import WHOLE, Story
 from txnlib.ask.stuck_ids import StuckId, stuck_ids
 from txnlib.ask.subject import check_captured, equal, known_subject, readings
-from txnlib.ask.verdict_names import URGENCY, named
+from txnlib.ask.words import URGENCY, named
 from txnlib.core.rows import grouped
 from txnlib.core.schema import shown
 from txnlib.core.verdicts.transaction_outcome import (

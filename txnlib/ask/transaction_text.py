@@ -11,8 +11,8 @@ from txnlib.ask.command_output import CommandOutput
 from txnlib.ask.entries import PLACES
 from txnlib.ask.events import COORDINATOR, Event
 from txnlib.ask.grid import INDENT, LABEL, WIDTH, beside, command_lines, fold, folded
+from txnlib.ask.queries import Row, StoredRun, column_names
 from txnlib.ask.report import meaning
-from txnlib.ask.rows import Row, StoredRun, column_names
 from txnlib.ask.story import WHOLE, output_of
 from txnlib.ask.story_text import for_programs, further, head_of, owner_of, with_instants
 from txnlib.ask.stuck_ids import STUCK_ID

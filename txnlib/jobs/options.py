@@ -10,7 +10,7 @@ from pathlib import Path, PurePath
 from typing import Any, Final, NoReturn
 
 from txnlib.ask.acknowledgements import read_acknowledgements
-from txnlib.ask.atomic_file import check_whole_file
+from txnlib.ask.command_output import check_whole_file
 from txnlib.ask.run_result import CONDITIONS
 from txnlib.core.instants import parse_instant
 from txnlib.core.kafka.constants import MAX_INT32

@@ -10,19 +10,19 @@ from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
-from txnlib.ask.atomic_file import write_whole_file
+from txnlib.ask.command_output import write_whole_file
 from txnlib.ask.report import Report
 from txnlib.ask.run_result import Outcome, render_metrics, render_numbers, results_of
 from txnlib.engine.choice import label
-from txnlib.jobs.main import failure
 from txnlib.jobs.options import STDOUT
+from txnlib.jobs.program import failure
 from txnlib.jobs.progress import LINES
 from txnlib.pipeline.clock import now
 from txnlib.readers.storage.local_files import shown
 from txnlib.version import __version__
 
 if TYPE_CHECKING:
-    from txnlib.ask.rows import StoredRun
+    from txnlib.ask.queries import StoredRun
     from txnlib.pipeline.run import Run
 
 

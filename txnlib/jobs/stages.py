@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from txnlib.ask.acknowledgements import Acknowledged
-from txnlib.ask.atomic_file import write_whole_file
+from txnlib.ask.command_output import write_whole_file
 from txnlib.ask.page_rows import STORIES, page_rows_of
 from txnlib.ask.report_text import terminal_report
 from txnlib.ask.run_result import matches

@@ -1,4 +1,7 @@
-"""The command `report`: text, a page, and results for programs."""
+"""The command `report`: text, a page, and results for programs.
+
+A module of its own, because text needs neither templates nor stories, which take long to load.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,11 @@ from argparse import Namespace
 from dataclasses import replace
 from typing import Any, Final
 
-from txnlib.ask.atomic_file import check_whole_file, write_whole_file
-from txnlib.ask.command_output import CommandOutput
+from txnlib.ask.command_output import CommandOutput, check_whole_file, write_whole_file
 from txnlib.ask.grid import plain
+from txnlib.ask.queries import StoredRun, column_names
 from txnlib.ask.report_rows import report_of
 from txnlib.ask.report_text import terminal_report
-from txnlib.ask.rows import StoredRun, column_names
 from txnlib.ask.subject import check_captured
 
 _COLUMNS: Final = column_names(

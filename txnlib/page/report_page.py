@@ -18,14 +18,14 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from txnlib.ask import entries, page_rows, picture, report_sections, story_text
-from txnlib.ask.abort_plan import abort_plan_script, permissions_of, waits_until
+from txnlib.ask.abort_plan_text import abort_plan_script, permissions_of, waits_until
 from txnlib.ask.explain import Explained
 from txnlib.ask.nights import STYLE as NIGHTS_STYLE
 from txnlib.ask.nights import chart as nights_chart
 from txnlib.ask.own_command import PROGRAM
 from txnlib.ask.page_rows import Page, is_offered
+from txnlib.ask.queries import Row, key_of, transactions_of
 from txnlib.ask.report import meaning
-from txnlib.ask.rows import Row, key_of, transactions_of
 from txnlib.ask.transaction import TransactionStory
 from txnlib.ask.words import ends_text
 from txnlib.core.display import elapsed, instant, offset_text, printable, size, told, utc_time

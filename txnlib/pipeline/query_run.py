@@ -11,8 +11,9 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame
 
-from txnlib.ask import delta_rows, rows
-from txnlib.ask.rows import Filter, Row
+from txnlib.ask import delta_rows
+from txnlib.ask import queries as rows
+from txnlib.ask.queries import Filter, Row
 from txnlib.pipeline.run import Run
 
 

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from txnlib.core.text.dump_lines import DumpedBatch, DumpedFile, DumpedSnapshotEntry
-from txnlib.core.text.events import Dumped, DumpedRecord, FileEnd, FileStart, Unreadable
-from txnlib.core.text.reasons import UnreadableReason
+from txnlib.core.text.lines import UnreadableReason
+from txnlib.core.text.printed import Dumped, DumpedRecord, FileEnd, FileStart, Unreadable
 
 #: Most batches, records and producers of one text to remember, 16 bytes each. What is printed again of more counts
 #: twice in the tables, as that of two texts does.

@@ -18,9 +18,8 @@ from txnlib.core.text.dump_lines import (
     read_record_line,
 )
 from txnlib.core.text.dump_reader import DumpReader
-from txnlib.core.text.events import ConsoleRecord, Dumped, FileEnd, FileStart, Unreadable
-from txnlib.core.text.lines import TextLines
-from txnlib.core.text.reasons import UnreadableReason
+from txnlib.core.text.lines import TextLines, UnreadableReason
+from txnlib.core.text.printed import ConsoleRecord, Dumped, FileEnd, FileStart, Unreadable
 from txnlib.errors import UnreadableInputError
 from txnlib.readers.printed_again import Again, PrintedFiles
 from txnlib.readers.storage.object_stores import may_pass

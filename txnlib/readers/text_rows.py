@@ -17,7 +17,8 @@ from txnlib.core.kafka.record_batch import TimestampType
 from txnlib.core.kafka.transaction_log import TransactionLogEntry
 from txnlib.core.kafka.wire import optional
 from txnlib.core.text.dump_lines import DumpedBatch, DumpedFile, DumpedSnapshotEntry
-from txnlib.core.text.events import (
+from txnlib.core.text.lines import TextLines, UnreadableReason
+from txnlib.core.text.printed import (
     ConsoleEnd,
     ConsoleRecord,
     DumpedRecord,
@@ -28,8 +29,6 @@ from txnlib.core.text.events import (
     TransactionLogText,
     Unreadable,
 )
-from txnlib.core.text.lines import TextLines
-from txnlib.core.text.reasons import UnreadableReason
 from txnlib.readers import arrow_schemas
 from txnlib.readers.arrow_schemas import RowList
 from txnlib.readers.batch_rows import record_batches

@@ -23,8 +23,8 @@ from tests.support.consoles import (
 )
 from txnlib.core.text import console
 from txnlib.core.text.console import read_lines, read_objects
-from txnlib.core.text.events import ConsoleRecord, DumpTail, Printed, TransactionLogText, Unreadable
 from txnlib.core.text.lines import TextLines
+from txnlib.core.text.printed import ConsoleRecord, DumpTail, Printed, TransactionLogText, Unreadable
 from txnlib.readers.text_events import find_console_record
 
 NAMES = sorted(path.stem for path in FILES.glob("*.txt"))

@@ -17,7 +17,8 @@ from typing import Any, Final, NamedTuple
 
 from txnlib.core.kafka.transaction_log import KEY
 from txnlib.core.text.coordinator_text import read_json_value, read_printed_value
-from txnlib.core.text.events import (
+from txnlib.core.text.lines import LONGEST_LINE, LongLine, TextLines, UnreadableReason
+from txnlib.core.text.printed import (
     ConsoleEnd,
     ConsoleRecord,
     DumpTail,
@@ -28,8 +29,6 @@ from txnlib.core.text.events import (
     is_chatter,
     sample_of,
 )
-from txnlib.core.text.lines import LONGEST_LINE, LongLine, TextLines
-from txnlib.core.text.reasons import UnreadableReason
 
 #: Number of bytes that decide the form of a text.
 _HEAD_BYTES: Final = 1 << 20

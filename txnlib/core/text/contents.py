@@ -13,8 +13,8 @@ from typing import Final
 
 from txnlib.core.text.coordinator_text import ID_LABEL, KEY_OVERHEAD, read_transaction_log_text, shortest_text
 from txnlib.core.text.dump_lines import PAYLOAD
-from txnlib.core.text.events import TransactionLogText
 from txnlib.core.text.lines import LONGEST_LINE, Line, LongLine, TextLines
+from txnlib.core.text.printed import TransactionLogText
 
 #: Maximum number of bytes of lines to keep until contents end; each line counts with an overhead.
 _ROOM: Final = 1 << 26

@@ -24,8 +24,8 @@ from txnlib.core.kafka.transaction_log import VALUE, TopicPartition, Transaction
 from txnlib.core.kafka.transaction_state import BY_KAFKA_NAME, TransactionState
 from txnlib.core.kafka.wire import optional
 from txnlib.core.text.dump_lines import PAYLOAD
-from txnlib.core.text.events import TransactionLogText
-from txnlib.core.text.reasons import UnreadableReason
+from txnlib.core.text.lines import UnreadableReason
+from txnlib.core.text.printed import TransactionLogText
 
 ID_LABEL: Final = b"transaction_metadata::transactionalId="
 _JSON_KEY: Final = b'{"type":'

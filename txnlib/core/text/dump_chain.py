@@ -11,7 +11,7 @@ from typing import Final, Self
 from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from txnlib.core.kafka.record_batch import CompressionType
 from txnlib.core.text.dump_lines import NOT_PRINTED, SMALLEST_SIZES, DumpedBatch, DumpedFile
-from txnlib.core.text.events import DumpTail, Remark
+from txnlib.core.text.printed import DumpTail, Remark
 
 _EXCEPTION: Final = b'Exception in thread "'
 

@@ -15,9 +15,8 @@ from txnlib.core.kafka.record_batch import CompressionType
 from txnlib.core.text.contents import least_size
 from txnlib.core.text.dump_chain import DumpChain
 from txnlib.core.text.dump_lines import DumpedBatch, DumpedFile, is_ticket, read_batch_line, read_file_line
-from txnlib.core.text.events import Dumped, FileEnd, FileStart, Unreadable, sample_of
-from txnlib.core.text.lines import TextLines
-from txnlib.core.text.reasons import HARMLESS_AT_THE_END, UnreadableReason
+from txnlib.core.text.lines import HARMLESS_AT_THE_END, TextLines, UnreadableReason
+from txnlib.core.text.printed import Dumped, FileEnd, FileStart, Unreadable, sample_of
 
 #: Beginnings of lines of the tool.
 STARTS: Final = (b"Dumping ", b"baseOffset: ", b"| offset: ")

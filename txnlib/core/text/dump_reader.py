@@ -39,15 +39,14 @@ from txnlib.core.text.dump_lines import (
     read_record_line,
     read_snapshot_line,
 )
-from txnlib.core.text.events import (
+from txnlib.core.text.lines import Line, LongLine, UnreadableReason
+from txnlib.core.text.printed import (
     Dumped,
     DumpedRecord,
     Unreadable,
     is_piece_of_a_line,
     remark_of,
 )
-from txnlib.core.text.lines import Line, LongLine
-from txnlib.core.text.reasons import UnreadableReason
 
 #: The kinds of lines, by their first words. BARE: of `--skip-record-metadata`.
 _KIND: Final = re.compile(

@@ -17,8 +17,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from txnlib.core.text.lines import CHUNK_BYTES
-from txnlib.core.text.reasons import UnreadableReason
+from txnlib.core.text.lines import CHUNK_BYTES, UnreadableReason
 from txnlib.readers.storage.files import open_stream
 
 #: File name endings of compressed text, which do not depend on its content.

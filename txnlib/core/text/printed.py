@@ -13,7 +13,7 @@ from txnlib.core.text.dump_lines import (
     DumpedFile,
     DumpedSnapshotEntry,
 )
-from txnlib.core.text.reasons import UnreadableReason
+from txnlib.core.text.lines import UnreadableReason
 
 
 class DumpTail(StrEnum):

@@ -10,9 +10,9 @@ from typing import Final
 
 from txnlib.ask.command_output import SCRIPT, CommandOutput
 from txnlib.ask.grid import command_lines, folded, plain
-from txnlib.ask.rows import Row, StoredRun, ms
+from txnlib.ask.queries import Row, StoredRun, ms
 from txnlib.ask.subject import equal
-from txnlib.ask.verdict_names import counted_as, named
+from txnlib.ask.words import counted_as, named
 from txnlib.core import kafka_commands
 from txnlib.core.display import BOOTSTRAP, instant, not_before, printable, told
 from txnlib.core.rows import grouped
