@@ -1,22 +1,28 @@
-"""The report as text: what an on-call engineer needs, in order."""
+"""The report as text: what an on-call engineer needs, in order. What it says is in golden files (`screens`)."""
 
 from __future__ import annotations
 
 import re
 import shlex
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.ask.golden import assert_as_read
 from txnlib.ask.extents import Reach
 from txnlib.ask.grid import WIDTH
 from txnlib.ask.own_command import program
-from txnlib.ask.report import MEANINGS, FindingPlaces, Report
+from txnlib.ask.report import MEANINGS, UNPROVEN, FindingPlaces, Report
 from txnlib.ask.report_text import render, terminal_report
 from txnlib.ask.words import PREPARED
 from txnlib.core.kafka_commands import abort, describe_producers, force_terminate
 
 AS_OF = 1_795_243_361_000
+#: No line of a golden file is folded: tests below are about that.
+WHOLE = 400
+SCREENS = Path(__file__).with_name("screens")
 ROW = {
     "topic": "orders", "partition": 3, "start_offset": 41, "producer_id": 7, "producer_epoch": 0, "number": 1,
     "action": "ABORT", "transactional_id": "shop-eu-4", "application": "shop-eu", "coordinator_state": "Ongoing",
@@ -37,89 +43,187 @@ ROW = {
 }  # fmt: skip
 
 
-def rendered(section="HANGING", ended=(), **fields):
-    verdict = "OPEN" if section == PREPARED else section
-    transactions = {section: [ROW | fields]}
-    summary = Report(
-        "c",
-        AS_OF,
-        "given",
-        "out",
-        counts={"verdicts": {verdict: 1}, "transactions": {verdict: 1}},
-        transactions=transactions,
-        ended=ended,
-    )
-    return render(replace(summary, ended_known=len(ended)))
+HANGING = Report(
+    "c",
+    AS_OF,
+    "given",
+    "/out",
+    counts={"verdicts": {"HANGING": 1}, "transactions": {"HANGING": 1}},
+    transactions={"HANGING": [ROW]},
+)
+BEHIND = {"holds": False, "blocking_producer_id": 9, "blocking_transactional_id": "a", "last_stable_offset": 30}
+NEXT = {"next_blocking_offset": 50, "next_blocking_producer_id": 8, "next_blocking_transactional_id": "b"}
+LAG = {"lag_offsets": 10, "lag_bytes": 1024, "blocked_offsets": 12, "blocked_bytes": 4096}
+SAFE = {"abort_command": abort("orders", 3, 41), "safe_to_abort": True, "do_not_abort_because": None}
+LATER = {"abort_command": abort("orders", 3, 41), "safe_from": AS_OF + 1, "action": "ABORT_LATER"}
+NO_CLOCK = {"last_timestamp": None, "last_timestamp_ms": 1_763_711_999_000_000, "duration_minutes": None}
+#: What is changed of the row of a report of one hanging transaction.
+ROWS: dict[str, dict[str, Any]] = {
+    "an application with the name of its id is named once": {"transactional_id": "shop-eu"},
+    "checks stand around the command, and can be pasted": SAFE
+    | {"before": [{"command": describe_producers("orders", 3), "must_print": "this"}]},
+    "a command that must wait stands behind its instant": LATER,
+    "what holds the partition next": NEXT,
+    "what waits says behind what, and not what comes next": NEXT | BEHIND,
+    "a holder keeps back the lag of its partition, not what is beyond the high watermark": LAG,
+    "what waits counts from its own start": LAG | BEHIND,
+    "two groups wait": {"groups": ["a", "b"]},
+    "five groups wait": {"groups": ["a", "b", "c", "d", "e"]},
+    "its last write has a time that no clock shows": NO_CLOCK | {"runs_seen": 2},
+    **{
+        f"its last write was {minutes} minutes ago": {"duration_minutes": minutes, "runs_seen": 2}
+        for minutes in (0, -5, 59, 120)
+    },
+    "its coordinator should have ended it": {"ends_by": AS_OF - 60_001},
+    "its coordinator ends it": {"ends_by": AS_OF + 60_001},
+}
 
 
-def line(text, label):
-    return next(found.strip() for found in text.splitlines() if found.strip().startswith(label))
+def hanging(number: int, *more: dict[str, Any], **fields: Any) -> Report:
+    """As many hang, and more rows."""
+    rows = [ROW | {"partition": n, "producer_id": n, "transactional_id": f"shop-eu-{n}"} for n in range(number)]
+    counts = {"verdicts": {"HANGING": number}, "transactions": {"HANGING": number}}
+    return replace(HANGING, **{"counts": counts, "transactions": {"HANGING": [*rows, *more]}} | fields)
 
 
-def test_an_id_is_shown_with_its_application():
-    assert "shop-eu-4 of shop-eu" in rendered()
-    assert "of shop-eu" not in rendered(transactional_id="shop-eu")
+CUT = Reach(900, 700, 12, safe=2, safe_rows=3, safe_later=5, safe_from_ms=AS_OF, reasons=(("R1", 800), ("R2", 100)))
+APPLICATIONS = tuple((f"app{n}", 9 - n) for n in range(7))
+OF_900 = {"counts": {"verdicts": {"HANGING": 900}, "transactions": {"HANGING": 900}}}
+LATE = {"verdicts": {"LATE": 2, "LOOKS_LATE": 3}, "transactions": {"LATE": 2, "LOOKS_LATE": 3}}
+A_DAY_AGO = AS_OF - 86_400_000
+#: How far three transactions on nine rows reach.
+REACHES = {
+    "two hold partitions, by brokers' clocks": Reach(
+        9, 3, 2, held=2, holding=2, since_ms=AS_OF - 3_600_000, is_since_proven=True
+    ),
+    "one holds a partition, by its client's clock": Reach(9, 3, 2, held=1, holding=1, since_ms=AS_OF - 3_600_000),
+    "all hold partitions, and no clock says since when": Reach(9, 3, 2, held=3, holding=3),
+    "none holds a partition": Reach(9, 3, 2),
+}
+#: Reports in which something is open.
+OPENED = {
+    **{name: replace(HANGING, transactions={"HANGING": [ROW | row]}) for name, row in ROWS.items()},
+    **{
+        name: replace(
+            HANGING,
+            counts={"verdicts": {"HANGING": 9}, "transactions": {"HANGING": 3}},
+            transactions={},
+            extents={"HANGING": reach},
+        )
+        for name, reach in REACHES.items()
+    },
+    "a two-phase commit left alone has a section, and no alarm": replace(
+        HANGING,
+        counts={"verdicts": {"OPEN": 1}, "transactions": {"OPEN": 1}},
+        transactions={PREPARED: [ROW | {"command": "forceTerminateTransaction"}]},
+    ),
+    "two have room for both": hanging(2),
+    "the hint names one that holds its partition": replace(
+        HANGING, transactions={"HANGING": [ROW | BEHIND], "LATE": [ROW | {"topic": "late", "partition": 5}]}
+    ),
+    "the hint names one that waits if none holds": replace(HANGING, transactions={"HANGING": [ROW | BEHIND]}),
+    "one abort is to be done": replace(HANGING, actions={"ABORT": 1}),
+    "nine aborts are to be done": replace(HANGING, actions={"ABORT": 8, "ABORT_AS_DECIDED": 1, "WAIT": 3}),
+    "aborts of a topic": replace(HANGING, actions={"ABORT": 2}, topic="orders"),
+    "no abort is to be done yet": replace(HANGING, actions={"ABORT_LATER": 2}),
+    "a topic leads to more of that topic": hanging(9, topic="orders"),
+    "the tables of a catalog have no command": replace(HANGING, output="main.audit"),
+    "a folder with a space": replace(HANGING, output="/my out"),
+    "a line says whether it holds or waits": hanging(2, ROW | {"lag_offsets": 1}, ROW | BEHIND),
+    "some are new": hanging(
+        4, ROW | {"runs_seen": 2}, extents={"HANGING": Reach(4, 4, 4, new=2)}, earlier_ms=A_DAY_AGO
+    ),
+    "nothing is new": hanging(1, earlier_ms=A_DAY_AGO),
+    "in the first audit all is new": hanging(1, extents={"HANGING": Reach(1, 1, 1, new=1)}),
+    "a section that is cut says what it is in all": hanging(
+        20, **OF_900, extents={"HANGING": replace(CUT, applications=APPLICATIONS)}
+    ),
+    "six applications need no others": hanging(
+        20, **OF_900, extents={"HANGING": replace(CUT, applications=APPLICATIONS[:6])}
+    ),
+    "a section that is whole does not say it": hanging(2, extents={"HANGING": replace(CUT, rows=2, transactions=2)}),
+    "what only looks late has a line of its own": replace(
+        HANGING,
+        counts=LATE,
+        transactions={},
+        extents={"LATE": Reach(2, 2, 2), "LOOKS_LATE": Reach(3, 3, 3, held=3, holding=3)},
+    ),
+}
 
 
-def test_the_checks_stand_around_the_command():
-    text = rendered(abort_command="abort it", safe_to_abort=True)
-    labels = [part.split()[0] for part in text.splitlines() if part.strip().startswith(("before", "do ", "after"))]
-    assert labels == ["before", "do", "after"]
-    assert re.findall(r"^  before   (.*)\n +must show: (.*)$", text, re.MULTILINE) == [("describe", "this")]
+def test_what_is_said_of_open_transactions_is_as_it_was_read_last(request):
+    cases = {name: render(report, WHOLE) for name, report in OPENED.items()}
+    assert_as_read(SCREENS / "open.txt", render(HANGING, WHOLE), cases, renews=request.config.getoption("--renew"))
 
 
-def test_a_check_can_be_pasted_as_it_stands():
-    check = {"command": describe_producers("orders", 3), "must_print": "this"}
-    text = rendered(abort_command="abort it", safe_to_abort=True, before=[check])
-    assert line(text, "before") == f"before   {check['command']}"
+NOTHING = Report("c", AS_OF, "given", "/out")
+GONE = {"topic": "t", "partition": 0, "start_offset": 1, "producer_id": 2, "verdict": "HANGING"} | {"says": "by hand"}
+LOST = (("a", 1), ("b\nc", 0))
+PLACE = {"topic": "t", "partition": 3, "offset": 7, "transactional_id": None}
+MINOR = "transaction.abort.timed.out.transaction.cleanup.interval.ms"
+#: Reports in which nothing is open: what is changed.
+CALM: dict[str, dict[str, Any]] = {
+    **{
+        f"{number} in time, {age} ms old": {
+            "counts": {"verdicts": {"OPEN": number}, "transactions": {"OPEN": number}},
+            "oldest_open_ms": None if age is None else AS_OF - age,
+        }
+        for number, age in ((1, 38_000), (41, 38_000), (41, None))
+    },
+    "what ended": {"ended": (GONE,), "ended_known": 1},
+    "what ended is many": {"ended": (GONE,) * 8, "ended_known": 8},
+    "coordinators are missing": {"missing_coordinators": (7, 31)},
+    "their number is assumed": {
+        "missing_coordinators": tuple(range(49)),
+        "coordinators_known": 50,
+        "coordinators_read": 1,
+        "is_count_assumed": True,
+    },
+    "no coordinator was captured": {"coordinators_known": 50, "missing_coordinators": tuple(range(20))},
+    "one coordinator was captured": {
+        "coordinators_known": 50,
+        "coordinators_read": 1,
+        "missing_coordinators": tuple(range(20)),
+    },
+    "no coordinator was read": {"coordinators_known": 5},
+    "one coordinator was read": {"coordinators_known": 5, "coordinators_read": 1},
+    "instants are assumed": {"is_instant_assumed": True},
+    **{
+        f"leaders are known by {basis}": {"metadata_ms": 0, "metadata_basis": basis}
+        for basis in (None, "METADATA_LOG", *UNPROVEN)
+    },
+    **{
+        f"assumed: {', '.join(names)}": {"assumed": names}
+        for names in (
+            ("transaction.max.timeout.ms", MINOR),
+            ("producer.id.expiration.ms",),
+            (MINOR,),
+        )
+    },
+    "no snapshot shows what was open before": {"partitions_hidden": 2},
+    "a partition was read as text": {"partitions_as_text": 1},
+    "a critical finding is in the first lines": {
+        "findings": (FindingPlaces("MARKER_MISSING", "CRITICAL", 5, "it is so", places=[PLACE, PLACE]),)
+    },
+    "two partitions were not read": {"partitions_known": 14, "partitions_read": 12, "missing_partitions": LOST},
+    "eight partitions were not read": {"partitions_known": 20, "partitions_read": 12, "missing_partitions": LOST},
+    "coordinators among these are named apart": {
+        "partitions_known": 20,
+        "partitions_read": 12,
+        "missing_partitions": LOST,
+        "missing_coordinators": tuple(range(6)),
+    },
+}
 
 
-def test_what_blocks_next_is_named_where_this_one_blocks_now():
-    behind = {"next_blocking_offset": 50, "next_blocking_producer_id": 8, "next_blocking_transactional_id": "b"}
-    assert line(rendered(**behind), "behind").endswith(
-        "producer 8 (b) from offset 50 on, which holds the partition once this one is ended"
-    )
-    waits = rendered(
-        **behind, holds=False, blocking_producer_id=9, blocking_transactional_id="a", last_stable_offset=30
-    )
-    assert "once this one is ended" not in waits
-    assert "waits behind producer 9 (a), which holds orders-3 from offset 30 on" in " ".join(waits.split())
-
-
-def test_what_a_holder_keeps_from_consumers_is_the_lag_of_its_partition():
-    """The bytes behind its start go to the end of the log, which may be beyond the high watermark."""
-    told = {"lag_offsets": 10, "lag_bytes": 1024, "blocked_offsets": 12, "blocked_bytes": 4096}
-    assert "10 offsets, 1.0 KiB" in line(rendered(**told), "holds")
-    assert "12 offsets, 4.0 KiB" in line(rendered(**told, holds=False, blocking_producer_id=9), "waits")
-
-
-def test_groups_that_wait_are_counted_when_they_are_many():
-    assert line(rendered(groups=["a", "b"]), "waiting").endswith("groups a, b on orders-3")
-    assert line(rendered(groups=["a", "b", "c", "d", "e"]), "waiting").endswith("groups a, b, c and 2 more on orders-3")
-
-
-def test_two_phase_commits_left_alone_have_a_section_and_no_alarm():
-    text = rendered(PREPARED, command="forceTerminateTransaction")
-    assert "nothing hangs" in text
-    assert text.index("PREPARED") < text.index("forceTerminateTransaction")
-
-
-def test_what_ended_since_is_told():
-    gone = {
-        "topic": "t",
-        "partition": 0,
-        "start_offset": 1,
-        "producer_id": 2,
-        "verdict": "HANGING",
-        "says": "ended by hand",
-    }
-    assert line(rendered(ended=(gone,)), "t-0").endswith("was HANGING: ended by hand")
-    assert "ENDED SINCE" not in rendered()
-    assert "and 3 more (diff)" in rendered(ended=(gone,) * 8)
+def test_what_is_said_where_nothing_is_open_is_as_it_was_read_last(request):
+    cases = {name: render(replace(NOTHING, **fields), WHOLE) for name, fields in CALM.items()}
+    assert_as_read(SCREENS / "calm.txt", render(NOTHING, WHOLE), cases, renews=request.config.getoption("--renew"))
 
 
 def test_nothing_from_a_log_forges_a_line():
-    text = rendered(transactional_id="x\nHANGING", groups=["g\n  do  rm"], explanation="a\x1b[2J")
+    evil = {"transactional_id": "x\nHANGING", "groups": ["g\n  do  rm"], "explanation": "a\x1b[2J"}
+    text = render(replace(HANGING, transactions={"HANGING": [ROW | evil]}))
     assert [part for part in text.splitlines() if part == "HANGING"] == ["HANGING"]
     assert "\x1b" not in text
     assert not any(part.startswith("  do  rm") for part in text.splitlines())
@@ -157,69 +261,6 @@ def test_where_everything_is_wrong_it_is_hardly_more_than_a_screen():
     assert [text.count(f"\n{section}\n") for section in MEANINGS] == [1] * 8, "and every section is there"
 
 
-def test_nothing_is_left_out_where_there_is_room():
-    text = several("HANGING", 2)
-    assert text.count("  why ") == 2
-    assert "more" not in text
-
-
-def test_the_extent_of_a_verdict_names_what_is_held_and_what_only_waits():
-    def told(held: int, holding: int, since_ms: int | None, *, is_proven: bool = False) -> str:
-        extent = Reach(9, 3, 2, held=held, holding=holding, since_ms=since_ms, is_since_proven=is_proven)
-        counts = {"verdicts": {"HANGING": 9}, "transactions": {"HANGING": 3}}
-        return " ".join(render(Report("c", AS_OF, "given", "/out", counts=counts, extents={"HANGING": extent})).split())
-
-    hour_ago = AS_OF - 3_600_000
-    several = (
-        "3 HANGING nobody will ever end them: 2 hold 2 partitions, the longest for 1 h by brokers' clocks; 0 offsets"
-        " wait; 1 waits behind others "
-    )
-    assert several in told(2, 2, hour_ago, is_proven=True)
-    assert ": 1 holds 1 partition for 1 h by its client's clock; 0 offsets wait; 2 wait behind others " in told(
-        1, 1, hour_ago
-    )
-    assert ": 3 hold 3 partitions; 0 offsets wait read" in told(3, 3, None)
-    assert ": all wait behind others read" in told(0, 0, None)
-
-
-def test_the_hint_names_a_transaction_that_holds_a_partition():
-    waits = ROW | {
-        "holds": False,
-        "blocking_producer_id": 9,
-        "blocking_transactional_id": "a",
-        "last_stable_offset": 30,
-    }
-    holds = ROW | {"topic": "late", "partition": 5, "blocked_offsets": 1}
-    summary = Report("c", AS_OF, "given", "/out", transactions={"HANGING": [waits], "LATE": [holds]})
-    assert "explain late 5 41" in render(summary).splitlines()[-1]
-    alone = render(replace(summary, transactions={"HANGING": [waits]}))
-    assert "explain orders 3 41" in alone.splitlines()[-1], "none holds one"
-
-
-@pytest.mark.parametrize(
-    ("actions", "topic", "said"),
-    [
-        ({"ABORT": 1}, None, "to do the abort, with checks: txn-audit abort-plan --format sh --tables /out"),
-        (
-            {"ABORT": 8, "ABORT_AS_DECIDED": 1, "WAIT": 3},
-            None,
-            "to do all 9 aborts, with checks: txn-audit abort-plan --f",
-        ),
-        ({"ABORT": 2}, "orders", "to do all 2 aborts, with checks: txn-audit abort-plan --topic orders --format sh"),
-        ({"ABORT_LATER": 2}, None, "for details: txn-audit explain orders 3 41 --tables /out"),
-    ],
-)
-def test_the_last_line_is_what_to_do_next(actions, topic, said):
-    summary = Report("c", AS_OF, "given", "/out", topic=topic, actions=actions, transactions={"HANGING": [ROW]})
-    assert render(summary).splitlines()[-1].startswith(said)
-
-
-def test_a_report_about_a_topic_leads_to_more_of_that_topic():
-    rows = [ROW | {"partition": number, "producer_id": number} for number in range(9)]
-    summary = Report("c", AS_OF, "given", "/out", topic="orders", transactions={"HANGING": rows})
-    assert "  txn-audit open --verdict HANGING --topic orders --tables /out" in render(summary).splitlines()
-
-
 def test_an_instant_is_not_broken_between_two_lines():
     assert not re.search(r"\d{4}-\d\d-\d\d\n", "".join(render(_timed(width), width) for width in range(60, 133)))
 
@@ -227,19 +268,6 @@ def test_an_instant_is_not_broken_between_two_lines():
 def _timed(width: int) -> Report:
     said = {"explanation": " ".join(["x" * (width % 7 + 1), *["until 2026-11-21T07:46:12Z it is so,"] * 9])}
     return Report("c", AS_OF, "given", "/out", transactions={"HANGING": [ROW | said]})
-
-
-def test_a_line_says_whether_a_transaction_holds_its_partition_or_waits():
-    waits = ROW | {
-        "holds": False,
-        "blocking_producer_id": 9,
-        "blocking_transactional_id": "a",
-        "last_stable_offset": 30,
-    }
-    rows = [ROW | {"partition": number} for number in range(2)] + [ROW | {"lag_offsets": 1}, waits]
-    text = " ".join(render(Report("c", AS_OF, "given", "/out", transactions={"HANGING": rows}), 10_000).split())
-    assert "holds 1 offset since" in text
-    assert "waits behind producer 9 (a): SO" in text
 
 
 @pytest.mark.parametrize("width", [60, 80, 100, 132])
@@ -251,265 +279,17 @@ def test_a_report_is_as_wide_as_the_terminal_but_for_what_is_copied(width):
     assert f"  do       {fields['abort_command']}\n" in text.replace(f"\\\n{'':11}", ""), "a command stays in one piece"
 
 
-@pytest.mark.parametrize(
-    ("opened", "oldest", "said"),
-    [
-        pytest.param(0, None, "No transaction is open.", id="none"),
-        pytest.param(1, AS_OF - 38_000, "1 open transaction in time, the oldest for 38 s.", id="one"),
-        pytest.param(41, AS_OF - 38_000, "41 open transactions, all in time, the oldest for 38 s.", id="several"),
-        pytest.param(41, None, "41 open transactions, all in time.", id="of which no clock tells the age"),
-    ],
-)
-def test_nothing_alarming_is_said_where_nothing_is_wrong(opened, oldest, said):
-    text = render(
-        Report(
-            "c",
-            AS_OF,
-            "given",
-            "/out",
-            counts={"verdicts": {"OPEN": opened}, "transactions": {"OPEN": opened}},
-            oldest_open_ms=oldest,
-        )
-    )
-    assert f"nothing hangs, nothing is late, nothing is stuck.  {said}" in text
-    assert not any(verdict in text for verdict in ("HANGING", "STUCK", "LATE", "UNKNOWN"))
-
-
-def test_missing_coordinators_lead_to_what_to_copy():
-    text = render(Report("c", AS_OF, "given", "/out", missing_coordinators=(7, 31)))
-    assert "not captured: __transaction_state-{7, 31} (what to copy: collect-plan)" in text
-    assert text.endswith("for details: txn-audit collect-plan --tables /out")
-
-
-def test_a_number_of_coordinators_that_is_assumed_is_told_with_the_option_that_gives_it():
-    lost = Report("c", AS_OF, "given", "/out", missing_coordinators=tuple(range(49)), coordinators_known=50)
-    lost = replace(lost, coordinators_read=1, is_count_assumed=True)
-    text = " ".join(render(lost).split())
-    assert "not captured: 49 of 50 partitions of __transaction_state, if it has 50, which is assumed as Kafka's" in text
-    assert "audit again with --coordinator-partitions N" in text
-    assert "{0, 1" not in text
-
-
-def test_that_no_coordinator_was_captured_is_said_in_words():
-    summary = Report("c", AS_OF, "given", "/out", coordinators_known=50, missing_coordinators=tuple(range(20)))
-    text = render(summary)
-    assert "  no coordinator partition was captured (what to copy: collect-plan)" in text
-    assert "__transaction_state-{" not in text
-    assert "__transaction_state-{0, 1" in render(replace(summary, coordinators_read=1))
-
-
-def test_assumed_instants_are_said_with_the_option_that_gives_them():
-    said = "audit again with --captured-at TIME"
-    summary = Report("c", AS_OF, "given", "/out", is_instant_assumed=True)
-    assert said in " ".join(render(summary).split())
-    assert said not in " ".join(render(replace(summary, is_instant_assumed=False)).split())
-
-
-def test_details_are_asked_for_by_a_command_that_a_shell_understands():
-    command = line(render(Report("c", AS_OF, "given", "/my out", transactions={"LATE": [ROW]})), "for details: ")
-    assert shlex.split(command.removeprefix("for details: ")) == [
-        "txn-audit",
-        "explain",
-        "orders",
-        "3",
-        "41",
-        "--tables",
-        "/my out",
-    ]
-    assert "details" not in render(Report("c", AS_OF, "given", "main.audit", transactions={"LATE": [ROW]})), (
-        "a catalog's tables"
-    )
-
-
 def test_colours_are_for_terminals_that_want_them(monkeypatch):
-    summary = Report(
-        "c",
-        AS_OF,
-        "given",
-        "/out",
-        counts={"verdicts": {"HANGING": 1}, "transactions": {"HANGING": 1}},
-        transactions={"HANGING": [ROW]},
-    )
     for name, value in {"FORCE_COLOR": "1", "TERM": "xterm-256color", "COLUMNS": "70"}.items():
         monkeypatch.setenv(name, value)
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setattr("txnlib.ask.report_text.program", lambda: "txn-audit")
-    styled = terminal_report(summary, is_terminal=True)
+    styled = terminal_report(HANGING, is_terminal=True)
     assert "\x1b[1;31mHANGING\x1b[0m" in styled
-    assert re.sub(r"\x1b\[[0-9;]*m", "", styled) == f"{render(summary, 70)}\n", "the words are the same"
+    assert re.sub(r"\x1b\[[0-9;]*m", "", styled) == f"{render(HANGING, 70)}\n", "the words are the same"
     monkeypatch.setenv("NO_COLOR", "1")
-    assert "[1;31m" not in terminal_report(summary, is_terminal=True)
-    assert terminal_report(summary, is_terminal=False) == f"{render(summary)}\n", "piped, it is as wide as ever"
-
-
-def test_a_last_write_at_a_time_that_no_clock_shows_has_no_age():
-    text = " ".join(
-        rendered(
-            last_timestamp=None, last_timestamp_ms=1_763_711_999_000_000, duration_minutes=None, runs_seen=2
-        ).split()
-    )
-    assert "last write at a time that no clock shows" in text
-    assert "min ago" not in text
-
-
-@pytest.mark.parametrize(
-    ("basis", "says"),
-    [
-        (None, None),
-        ("METADATA_LOG", None),
-        ("METADATA_LOG_UNCONFIRMED", "leaders may have changed since, so no abort is called safe"),
-        ("METADATA_LOG_STALE", "its broker was dead or cut off when it was copied, so no copy counts as current"),
-        ("METADATA_LOG_DAMAGED", "newer records of it are lost, so nothing that depends on leaders is decided"),
-    ],
-)
-def test_a_metadata_log_that_proves_nothing_is_named(basis, says):
-    summary = Report(cluster="c", as_of_ms=0, as_of_basis="", output="o", metadata_ms=0, metadata_basis=basis)
-    lines = [line for line in render(summary, 10_000).splitlines() if "metadata log" in line]
-    assert lines == ([] if says is None else [f"  the cluster's metadata log ends at 1970-01-01 00:00:00Z: {says}"])
-
-
-@pytest.mark.parametrize("name", ["transaction.max.timeout.ms", "producer.id.expiration.ms"])
-def test_assumed_settings_are_named_if_a_verdict_depends_on_them(name):
-    minor = "transaction.abort.timed.out.transaction.cleanup.interval.ms"
-
-    def named(*assumed):
-        summary = Report(cluster="c", as_of_ms=0, as_of_basis="", output="o", assumed=assumed)
-        return f"Kafka's defaults of {', '.join(assumed)}" in " ".join(render(summary, 10_000).split())
-
-    assert (named(name), named(name, minor), named(minor), named()) == (True, True, False, False)
-
-
-def test_what_is_new_since_the_audit_before_is_counted_and_marked():
-    rows = [
-        ROW | {"partition": n, "transactional_id": f"shop-eu-{n}", "producer_id": n, "runs_seen": 1 + n % 2}
-        for n in range(4)
-    ]
-    counts = {"verdicts": {"HANGING": 4, "OPEN": 7}, "transactions": {"HANGING": 4, "OPEN": 7}}
-    reach = {"HANGING": Reach(4, 4, 4, new=2), "OPEN": Reach(7, 7, 7, new=7)}
-    made = Report("c", AS_OF, "given", "/out", counts=counts, transactions={"HANGING": rows}, extents=reach)
-    known = replace(made, earlier_ms=AS_OF - 86_400_000)
-    text = render(known)
-    assert "  new since the audit as of 2026-11-20 06:42:41Z: 2 HANGING\n" in text
-    shown = [re.search(rf"orders-{n} offset .*", text) for n in range(4)]
-    assert [bool(found and re.search(r"   new( |$)", found[0])) for found in shown] == [True, False, True, False]
-    first = render(replace(known, earlier_ms=None))
-    assert "new" not in first, "in the first audit all is new"
-    assert "new since the audit as of 2026-11-20 06:42:41Z: nothing" in render(replace(known, extents={}))
-
-
-def test_a_section_that_is_cut_says_what_it_is_in_all():
-    extent = Reach(
-        900, 700, 12, safe=2, safe_rows=3, safe_later=5, safe_from_ms=AS_OF, reasons=(("R1", 800), ("R2", 100))
-    )
-    apps = tuple((f"app{n}", 9 - n) for n in range(7))
-    rows = [ROW | {"partition": n, "producer_id": n} for n in range(20)]
-    counts = {"verdicts": {"HANGING": 900}, "transactions": {"HANGING": 900}}
-    cut = Report("c", AS_OF, "given", "/out", counts=counts, transactions={"HANGING": rows})
-    text = render(replace(cut, extents={"HANGING": replace(extent, applications=apps)}), 200)
-    assert (
-        line(text, "in all")
-        == "in all   700 transactions on 12 partitions (900 rows); 2 safe to abort now (3 rows); 5 once they are old"
-        " enough, the last from 2026-11-21 06:42:41Z on"
-    )
-    assert "  and 695 more, 895 rows (open --verdict HANGING)\n" in text
-    assert line(text, "reasons") == "reasons  800 R1, 100 R2; some have several"
-    assert line(text, "of ") == "of       9 app0, 8 app1, 7 app2, 6 app3, 5 app4, 7 in 2 others"
-    six = render(replace(cut, extents={"HANGING": replace(extent, applications=apps[:6])}), 200)
-    assert line(six, "of ") == "of       9 app0, 8 app1, 7 app2, 6 app3, 5 app4, 4 app5"
-    whole = replace(
-        cut,
-        counts={"verdicts": {"HANGING": 2}, "transactions": {"HANGING": 2}},
-        transactions={"HANGING": rows[:2]},
-        extents={"HANGING": replace(extent, rows=2, transactions=2)},
-    )
-    assert "in all" not in render(whole)
-
-
-def test_what_only_looks_late_has_a_line_of_its_own():
-    counts = {"verdicts": {"LATE": 2, "LOOKS_LATE": 3}, "transactions": {"LATE": 2, "LOOKS_LATE": 3}}
-    reach = {"LATE": Reach(2, 2, 2), "LOOKS_LATE": Reach(3, 3, 3, held=3, holding=3)}
-    text = render(Report("c", AS_OF, "given", "/out", counts=counts, extents=reach), 200)
-    assert line(text, "2 LATE").startswith("2 LATE        their coordinators still expect them")
-    assert (
-        line(text, "3 LOOKS_LATE")
-        == "3 LOOKS_LATE  their clients' timestamps are old, but their coordinators still wait: 3 hold 3 partitions; 0"
-        " offsets wait"
-    )
-
-
-@pytest.mark.parametrize(
-    ("ends_by", "said"),
-    [
-        (None, None),
-        (AS_OF - 60_001, "its coordinator should have ended it by 2026-11-21 06:41:41Z"),
-        (AS_OF + 60_001, "its coordinator ends it by 2026-11-21 06:43:42Z at the latest"),
-    ],
-)
-def test_what_a_coordinator_ends_is_told_with_its_instant(ends_by, said):
-    text = rendered("LATE", ends_by=ends_by)
-    assert (None if "  ends" not in text else line(text, "ends").removeprefix("ends     ")) == said
-
-
-def test_a_command_that_must_wait_stands_behind_its_instant():
-    later = {"abort_command": "abort it", "safe_from": AS_OF + 1, "action": "ABORT_LATER"}
-    text = rendered(**later)
-    assert "  then     # not before 2026-11-21 06:42:42Z\n           abort it\n" in text
-    assert "not before" not in rendered(abort_command="abort it", safe_to_abort=True, do_not_abort_because=None)
-
-
-def test_what_no_snapshot_shows_is_named():
-    told = (
-        "what was open before the first record of 2 partitions is not known: no producer snapshot of that was captured"
-        " (coverage)"
-    )
-    text = " ".join(render(Report("c", AS_OF, "given", "/out", partitions_hidden=2)).split())
-    assert told in text
-    assert "producer snapshot" not in render(Report("c", AS_OF, "given", "/out"))
-
-
-def test_text_is_named_with_what_it_does_not_prove():
-    summary = Report("c", AS_OF, "given", "/out", partitions_as_text=1)
-    assert (
-        line(render(summary, 200), "1 partition read")
-        == "1 partition read as text, which has no bytes to check: no abort there is called safe, and copies of the"
-        " files would settle it (docs/capture.md)"
-    )
-    assert "as text" not in render(replace(summary, partitions_as_text=0))
-
-
-def test_good_news_says_that_no_coordinator_was_read():
-    text = render(Report("c", AS_OF, "given", "/out", coordinators_known=5))
-    assert line(text, "0 of 5") == "0 of 5 coordinator partitions read: what coordinators expect is not known"
-    assert "0 of 5 coordinator partitions read:" not in render(
-        Report("c", AS_OF, "given", "/out", coordinators_known=5, coordinators_read=1)
-    )
-
-
-def test_critical_findings_are_in_the_headline_with_their_places():
-    place = {"topic": "t", "partition": 3, "offset": 7, "transactional_id": None}
-    found = FindingPlaces("MARKER_MISSING", "CRITICAL", 5, "it is so", places=[place, place])
-    text = render(Report("c", AS_OF, "given", "/out", findings=(found,)))
-    assert text.index("  CRITICAL: 5 MARKER_MISSING: t-3 offset 7 and 3 more") < text.index("FINDINGS")
-    assert "     5 CRITICAL MARKER_MISSING: it is so (t-3 offset 7 and 3 more)" in text
-
-
-def test_partitions_that_were_not_read_are_named():
-    lost = (("a", 1), ("b\nc", 0))
-    text = render(Report("c", AS_OF, "given", "/out", partitions_known=14, partitions_read=12, missing_partitions=lost))
-    assert "  not read, because no copy was captured: a-1, b\\nc-0\n" in text
-    more = Report("c", AS_OF, "given", "/out", partitions_known=20, partitions_read=12, missing_partitions=lost)
-    assert "b\\nc-0 and 6 more (coverage)" in render(more)
-    assert render(more).endswith("for details: txn-audit coverage --tables /out")
-    coordinators = replace(more, missing_coordinators=tuple(range(6)))
-    assert "more (coverage)" not in render(coordinators)
-
-
-@pytest.mark.parametrize(
-    ("minutes", "said"),
-    [(0, "less than a minute ago"), (-5, "at a time that is still to come"), (59, "59 min ago"), (120, "2 h ago")],
-)
-def test_ages_have_one_unit_and_one_rounding(minutes, said):
-    assert f"last write {said} by its client's clock" in rendered(duration_minutes=minutes, runs_seen=2)
+    assert "[1;31m" not in terminal_report(HANGING, is_terminal=True)
+    assert terminal_report(HANGING, is_terminal=False) == f"{render(HANGING)}\n", "piped, it is as wide as ever"
 
 
 def test_entries_are_set_apart_and_their_heads_are_bold(monkeypatch):
@@ -520,15 +300,7 @@ def test_entries_are_set_apart_and_their_heads_are_bold(monkeypatch):
     for name, value in {"FORCE_COLOR": "1", "TERM": "xterm-256color"}.items():
         monkeypatch.setenv(name, value)
     monkeypatch.delenv("NO_COLOR", raising=False)
-    summary = Report(
-        "c",
-        AS_OF,
-        "given",
-        "/out",
-        counts={"verdicts": {"HANGING": 1}, "transactions": {"HANGING": 1}},
-        transactions={"HANGING": [ROW]},
-    )
-    assert "\x1b[1morders-3 offset 41\x1b[0m" in terminal_report(summary, is_terminal=True)
+    assert "\x1b[1morders-3 offset 41\x1b[0m" in terminal_report(HANGING, is_terminal=True)
 
 
 def test_the_command_for_details_names_the_program_that_is_there(monkeypatch, tmp_path):
@@ -549,8 +321,3 @@ def test_a_command_wider_than_its_terminal_is_broken_where_a_shell_goes_on(width
     shown = re.search(r"^  do       ((?:.*\\\n)?.*)$", text, re.MULTILINE)
     assert ("\\\n" in shown[1]) == (width < WIDTH)
     assert shlex.split(shown[1].replace("\\\n", " ")) == shlex.split(command)
-
-
-def test_the_tables_are_named_once():
-    assert render(Report("c", AS_OF, "given", "/out", transactions={"LATE": [ROW]})).count("/out") == 1
-    assert "tables in /out (Delta)" in render(Report("c", AS_OF, "given", "/out"))

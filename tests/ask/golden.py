@@ -1,0 +1,20 @@
+"""Golden files of small screens: `pytest FILE --renew` writes them anew, and the difference is read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from difflib import ndiff
+from pathlib import Path
+
+
+def assert_as_read(file: Path, base: str, cases: Mapping[str, str], *, renews: bool) -> None:
+    """A screen, and by name how others differ from it, are as somebody read them last."""
+    told = [base]
+    for name, text in cases.items():
+        told += ["", f"== {name}"]
+        told += [line.rstrip() for line in ndiff(base.splitlines(), text.splitlines()) if line[:2] in ("+ ", "- ")]
+    written = "".join(f"{line}\n" for line in told)
+    if renews:
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(written)
+    assert written == file.read_text()
