@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.ask.golden import assert_as_read
+from tests.support.golden import assert_as_read, differences
 from txnlib.ask.extents import Reach
 from txnlib.ask.grid import WIDTH
 from txnlib.ask.own_command import program
@@ -153,7 +153,8 @@ OPENED = {
 
 def test_what_is_said_of_open_transactions_is_as_it_was_read_last(request):
     cases = {name: render(report, WHOLE) for name, report in OPENED.items()}
-    assert_as_read(SCREENS / "open.txt", render(HANGING, WHOLE), cases, renews=request.config.getoption("--renew"))
+    told = differences(render(HANGING, WHOLE), cases)
+    assert_as_read(SCREENS / "open.txt", told, renews=request.config.getoption("--renew"))
 
 
 NOTHING = Report("c", AS_OF, "given", "/out")
@@ -218,7 +219,8 @@ CALM: dict[str, dict[str, Any]] = {
 
 def test_what_is_said_where_nothing_is_open_is_as_it_was_read_last(request):
     cases = {name: render(replace(NOTHING, **fields), WHOLE) for name, fields in CALM.items()}
-    assert_as_read(SCREENS / "calm.txt", render(NOTHING, WHOLE), cases, renews=request.config.getoption("--renew"))
+    told = differences(render(NOTHING, WHOLE), cases)
+    assert_as_read(SCREENS / "calm.txt", told, renews=request.config.getoption("--renew"))
 
 
 def test_nothing_from_a_log_forges_a_line():

@@ -7,14 +7,18 @@ from difflib import ndiff
 from pathlib import Path
 
 
-def assert_as_read(file: Path, base: str, cases: Mapping[str, str], *, renews: bool) -> None:
-    """A screen, and by name how others differ from it, are as somebody read them last."""
+def assert_as_read(file: Path, told: str, *, renews: bool) -> None:
+    """The text is as somebody read it last."""
+    if renews:
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(told)
+    assert told == file.read_text()
+
+
+def differences(base: str, cases: Mapping[str, str]) -> str:
+    """A screen, and by name how others differ from it."""
     told = [base]
     for name, text in cases.items():
         told += ["", f"== {name}"]
         told += [line.rstrip() for line in ndiff(base.splitlines(), text.splitlines()) if line[:2] in ("+ ", "- ")]
-    written = "".join(f"{line}\n" for line in told)
-    if renews:
-        file.parent.mkdir(exist_ok=True)
-        file.write_text(written)
-    assert written == file.read_text()
+    return "".join(f"{line}\n" for line in told)
