@@ -12,10 +12,12 @@ from typing import Any
 import pytest
 
 from tests.support.delta_tables import NOW, at, txn_audit, write, write_run
+from tests.support.golden import assert_as_read, printed
 from txnlib.ask.delta_rows import open_run, open_tables
 from txnlib.ask.explain import explain
 from txnlib.ask.explain_command import answer
 
+SCREENS = Path(__file__).with_name("screens")
 PAY = {"topic": "payments", "partition": 0}
 SOURCE = "raw:1"
 ID = "payments-batch-7"
@@ -137,29 +139,9 @@ def tables(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_the_story_of_the_sketch_is_told_from_both_sides(tables):
-    code, out, err = txn_audit(tables, "explain", "payments", 0, 27)
-    assert (code, err) == (0, "")
-    story, _, rest = out.partition("\n\nHANGING")
-    assert (
-        story == "payments-0 from offset 27   producer 7 epoch 0   payments-batch-7\ncluster test, as of 2024-03-11"
-        " 01:20:00Z, run test-1710120000000\n\noffset  written by                when (broker clock, 2024-03-11) "
-        " record                                                state after\n        __transaction_state-3 @1 "
-        " 01:20:00.101Z                    payments-batch-7 Ongoing {orders-2, payments-0}       open\n24–25  "
-        " producer 7                01:20:00.050–.141                2 records, epoch 0, sequence 24–25             "
-        "       open from 24\n        __transaction_state-3 @3  01:20:00.127Z                    payments-batch-7"
-        " PrepareAbort {orders-2, payments-0}  decided: ABORT\n26      coordinator               01:20:00.141Z      "
-        "              ABORT marker, epoch 0, coordinator epoch 0            closed\n        __transaction_state-3"
-        " @4  01:20:00.150Z                    payments-batch-7 CompleteAbort {}                     finished:"
-        " ABORT\n27      producer 7                01:20:00–01:21:05                1 record, epoch 0, sequence 27  "
-        "                      open from 27     <-- HANGING"
-    )
-    assert "\n  why      written after the ABORT marker\n" in rest
-    assert "\n  live     find-hanging would print it, too\n" in rest
-    assert "\n  age      last write 23 min ago by its client's clock; open for 23 min by brokers' clocks\n" in rest
-    assert "\n  holds    212 offsets, 9.8 KiB behind its start, since 2024-03-11 01:20:00Z by brokers' clocks\n" in rest
-    assert "\n  cause    likely: late produce; it says\n" in rest
-    assert "\n  do       kafka-transactions.sh … abort\n" in rest
+def test_the_story_of_the_sketch_is_told_from_both_sides_with_its_evidence(request, tables):
+    told = printed(tables, ["explain payments 0 27"])
+    assert_as_read(SCREENS / "explain.txt", told, renews=request.config.getoption("--renew"))
 
 
 def test_sentences_are_as_wide_as_the_terminal_and_records_in_one_piece(tables):
@@ -176,20 +158,6 @@ def test_sentences_are_as_wide_as_the_terminal_and_records_in_one_piece(tables):
     assert printed == [line for line in wide.partition("\nRECORDS")[2].splitlines() if "ffset: " in line]
     assert told.text("table", width=60).endswith(narrow)
     assert told.text("table").endswith(wide)
-
-
-def test_evidence_is_printed_as_the_dump_tool_would_print_it(tables):
-    _, out, _ = txn_audit(tables, "explain", "payments", 0, 27)
-    shown = out.partition("RECORDS, as kafka-dump-log.sh prints them\n")[2].splitlines()
-    assert shown[0] == "  payments-0 offset 26: the producer's last marker in this partition"
-    assert shown[1].startswith(
-        "    baseOffset: 26 lastOffset: 26 count: 1 baseSequence: -1 lastSequence: -1 producerId: 7 "
-    )
-    assert shown[2].endswith("headerKeys: [] endTxnMarker: ABORT coordinatorEpoch: 0")
-    assert shown[4].startswith(f"    | offset: 4 CreateTime: {NOW + 150} keySize: 20 valueSize: 35 ")
-    assert shown[6] == "    as the audit noted it", (
-        "a record that the tables do not hold is shown as the verdict notes it"
-    )
 
 
 def test_the_other_partitions_of_the_transaction_are_named_with_the_command_for_them(tables):

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import shutil
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support.delta_tables import NOW, at, txn_audit, write, write_run
+from tests.support.golden import assert_as_read, printed
 from txnlib.ask.story import OPEN
 
+SCREENS = Path(__file__).with_name("screens")
 PLACE = {"topic": "orders", "partition": 0}
 
 
@@ -142,14 +145,9 @@ def test_the_last_stable_offset_is_never_below_the_log_start(tables):
     assert (after[31], after[35], after[41], after[61]) == (None, 40, 40, 40)
 
 
-def test_people_are_told_what_is_left_out_and_where_it_stands(tables):
-    out = txn_audit(tables, "timeline", "orders", 0, "--last", 2)[1]
-    assert "left out: 2 transactions" in out
-    assert "begins  <-- HANGING" in out
-    assert " ".join(out.split()).endswith(
-        "last stable offset 35, 27 offsets behind the high watermark 62; its record is 9 s old by its own time; "
-        "held by producer 8, HANGING"
-    )
+def test_what_is_told_of_it_is_as_it_was_read_last(request, tables):
+    told = printed(tables, ["timeline orders 0 --last 2"])
+    assert_as_read(SCREENS / "timeline.txt", told, renews=request.config.getoption("--renew"))
 
 
 def test_what_holds_the_partition_is_called_as_everywhere(tables):

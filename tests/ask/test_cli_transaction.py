@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
 from tests.support.delta_tables import NOW, at, txn_audit, write, write_run
+from tests.support.golden import assert_as_read, printed
 from txnlib.ask.delta_rows import open_run, open_tables
 from txnlib.ask.transaction import whole_transaction
 
+SCREENS = Path(__file__).with_name("screens")
 ID = "payments-batch-7"
 OWN = {"transactional_id": ID, "coordinator_partition": 3, "producer_id": 7, "producer_epoch": 0}
 
@@ -83,33 +86,13 @@ def tables(tmp_path):
     return tmp_path
 
 
-def test_the_newest_transaction_is_shown_whole(tables):
-    text = shown(ID, tables=tables)
-    assert f"{ID}   transaction 2   producer 7 epoch 0" in text
-    assert "HALF_MARKED  decided, but a partition lacks its marker" in text
-    assert "decided: COMMIT" in text
-    assert text.index("AT ITS COORDINATOR, __transaction_state-3") < text.index("ON ITS PARTITIONS")
-    assert "payments-0, orders-1" in text
-    assert "orders-1    PENDING" in text
-    assert "still open   4 records on 1 partition; 1 partition already ended with COMMIT" in text
+#: A producer id leads to its newest transaction, unless an id has that name.
+ASKED = [f"transaction {ID}", f"transaction {ID} --number 1", "transaction 7", "transaction 4711"]
 
 
-def test_what_no_record_explains_is_kept_apart(tables):
-    text = shown(ID, tables=tables)
-    assert "orders-2 from offset 30: ABORT marker at offset 31" in text[text.index("NOT EXPLAINED") :]
-    assert "other transactions of the id: 1 (--number N shows one)" in text
-
-
-def test_an_earlier_transaction_is_named_by_its_number(tables):
-    text = shown(ID, "--number", "1", tables=tables)
-    assert "COMPLETE  marked on every partition; decided: " in text
-
-
-def test_a_producer_id_leads_to_its_transaction_unless_an_id_has_that_name(tables):
-    assert "transaction 2   producer 7" in shown("7", tables=tables)
-    text = shown("4711", tables=tables)
-    assert text.startswith("4711   transaction 1")
-    assert "still open   no captured record on 1 partition\n" in text
+def test_what_is_told_of_it_is_as_it_was_read_last(request, places):
+    told = printed(places, [*ASKED, "transaction orders-2@30"])
+    assert_as_read(SCREENS / "transaction.txt", told, renews=request.config.getoption("--renew"))
 
 
 def test_programs_get_partitions_and_records(tables):
@@ -168,12 +151,6 @@ def places(tables):
 @pytest.mark.parametrize("words", PLACES)
 def test_a_place_as_answers_print_it_names_the_transaction_that_begins_there(places, words):
     assert shown(*words.split(), tables=places).startswith(PLACES[words])
-
-
-def test_a_transaction_that_no_coordinator_explains_is_shown_alone(places):
-    text = shown("orders-2@30", tables=places)
-    assert "ON PARTITIONS, without a record of its coordinator" in text
-    assert "orders-1" not in text
 
 
 @pytest.mark.parametrize(

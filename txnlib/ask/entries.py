@@ -84,6 +84,7 @@ def entry(section: str, rows: Sequence[Row], report: Report) -> Entry:
         who.append(owner(first))
     began = utc_time(first["transaction_start"])
     because = first["do_not_abort_because"]
+    causes = (first["causes"] or ())[:SHOWN_CAUSES]
     is_news = is_of_owner and began != utc_time(_oldest(rows)["blocks_since"])
     ends = ends_text(first["ends_by"], report.as_of_ms)
     said = [
@@ -91,7 +92,7 @@ def entry(section: str, rows: Sequence[Row], report: Report) -> Entry:
         *_effects_on_consumers(rows, report, is_placed=not is_of_owner),
         *[("waiting", text) for row in rows if (text := waiting(row))],
         *[("groups", text) for row in rows if (text := groups_text(row))],
-        *[("cause", _cause(each)) for each in (first["causes"] or ())[:SHOWN_CAUSES]],
+        *(("cause", f"{each['likelihood'].lower()}: {told(each['cause'])}") for each in causes),
         ("began", f"{began} by its coordinator" if is_news else ""),
         ("ends", ends),
         ("seen", seen(first)),
@@ -109,10 +110,6 @@ def _effect(row: Row) -> str:
         return ""
     dropped = dropped_text(row) if "drop" in row["effect"] else ""
     return f"{printable(row['effect'])}{f': {dropped}' if dropped else ''}"
-
-
-def _cause(each: Row) -> str:
-    return f"{each['likelihood'].lower()}: {told(each['cause'])}"
 
 
 def _is_new(row: Row, report: Report) -> bool:

@@ -53,7 +53,7 @@ def of_topic(run: StoredRun, topic: str) -> CommandOutput:
 
     If none holds a partition, of what else is open there.
     """
-    rows = sorted(_urgent(run, topic), key=_by_urgency)[:OTHERS]
+    rows = sorted(_urgent(run, topic), key=lambda row: (_urgency(row), row["holds"] is False))[:OTHERS]
     if not rows:
         raise UsageError(
             f"nothing is open on {topic}{_unseen(run, topic)}",
@@ -93,10 +93,6 @@ def _urgent(run: StoredRun, topic: str) -> list[Row]:
 
 def _urgency(row: Row) -> int:
     return URGENCY.index(name_of(row))
-
-
-def _by_urgency(row: Row) -> tuple[int, bool]:
-    return _urgency(row), row["holds"] is False
 
 
 def _unseen(run: StoredRun, topic: str) -> str:
