@@ -5,10 +5,14 @@ import sys
 from pathlib import Path
 
 MODULES, TESTS = 12, 3
+#: Modules that share something, in several folders.
+SHARING = {1, 5, 9}
 #: A test that says that it was run, and by whom.
 _MODULE = """
 import os
 import pytest
+
+{mark}
 
 @pytest.fixture(scope="module")
 def own():
@@ -29,7 +33,8 @@ def test_each_test_is_run_once_and_a_failure_is_one_of_the_process_that_met_it(r
         name = f"m{number:02}"
         folder = tmp_path / "tests" / f"folder{number % 3}"
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / f"test_{name}.py").write_text(_MODULE.format(tests=TESTS, told=str(told), name=name))
+        mark = 'pytestmark = pytest.mark.shares("an audit")' if number in SHARING else ""
+        (folder / f"test_{name}.py").write_text(_MODULE.format(tests=TESTS, told=str(told), name=name, mark=mark))
     how = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "tests.support.shared_modules"]
     asked = [*how, "--rootdir", str(tmp_path), "--share", str(share), str(tmp_path / "tests")]
     both = [
@@ -43,5 +48,6 @@ def test_each_test_is_run_once_and_a_failure_is_one_of_the_process_that_met_it(r
     ), said
     by = {name: {pid for each, _, pid in ran if each == name} for name, *_ in ran}
     assert {len(pids) for pids in by.values()} == {1}
+    assert len(set.union(*(by[f"m{number:02}"] for number in SHARING))) == 1
     failing = {str(process.pid) for process in both if process.returncode == 1}
     assert by["m07"] == failing, said

@@ -36,6 +36,8 @@ from tests.support.refutations import (
 from tests.support.schedules import Expected, Schedule, Schedules, Story, Told, wrong
 from txnlib.core.kafka.transaction_log import OffsetCommit, OffsetCommitKey
 
+pytestmark = pytest.mark.shares("kits")
+
 CLOCKS = Schedules()
 
 
@@ -486,8 +488,8 @@ BELIEVED = Schedules({"minute_without_a_leader_under_a_note_that_nothing_refutes
 REFUTED = Schedules({"clock_that_a_closed_transaction_beside_it_refutes": closed_beside_it(-2 * HOUR)})
 
 KITS = {
-    "clocks": Kit(CLOCKS),
-    "refuted": Kit(REFUTED),
+    "clocks": Kit(CLOCKS, beside="what nobody owns"),
+    "refuted": Kit(REFUTED, beside="nothing else"),
     "elected": Kit(ELECTED, notes=OF_4_1, cluster=kraft()),
     "lowered": Kit(LOWERED, notes=OF_4_1, cluster=kraft(((2, -5 * HOUR), (1, -4 * HOUR)))),
     "lowered since": Kit(LOWERED_SINCE, notes=OF_4_1, cluster=kraft(((2, -5 * HOUR), (1, 4 * MINUTE)))),

@@ -36,6 +36,8 @@ from tests.support.schedules import Expected, Schedule, Schedules, Story, Told, 
 from txnlib.core.kafka.transaction_log import TopicPartition, TransactionLogEntry
 from txnlib.core.kafka.transaction_state import TransactionState
 
+pytestmark = pytest.mark.shares("kits")
+
 HISTORIES = Schedules()
 
 

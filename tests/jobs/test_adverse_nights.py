@@ -9,9 +9,11 @@ import pytest
 
 from tests.support.audits import AuditTables
 from tests.support.cluster import MINUTE, Copy, id_in
-from tests.support.nights import CAPTURED, ThreeNights, audited_nights, leader_epochs
+from tests.support.nights import CAPTURED, ThreeNights, audited_together, leader_epochs, together
 from tests.support.refutations import refuted, safe
 from tests.support.schedules import Expected, Schedule, Schedules, Story, Told, wrong
+
+pytestmark = pytest.mark.shares("nights")
 
 OLD, NEW = "AAAAAAAAAAAAAAAAAAAAAA", "BBBBBBBBBBBBBBBBBBBBBB"
 NIGHTS = Schedules()
@@ -231,10 +233,10 @@ NIGHTS |= {
 
 @pytest.fixture(scope="session")
 def nights(tmp_path_factory) -> dict[int, tuple[AuditTables, Told]]:
-    return audited_nights(NIGHTS, tmp_path_factory.mktemp("nights"))
+    return audited_together(tmp_path_factory)
 
 
-@pytest.mark.parametrize("name", NIGHTS)
+@pytest.mark.parametrize("name", together(NIGHTS))
 @pytest.mark.parametrize("captured", CAPTURED)
 def test_a_proof_is_carried_until_a_night_refutes_it(nights, captured, name):
     tables, told = nights[captured]

@@ -37,6 +37,8 @@ from tests.support.refutations import (
 )
 from tests.support.schedules import Expected, Schedule, Schedules, Story, Told, wrong
 
+pytestmark = pytest.mark.shares("kits")
+
 WITNESSES = Schedules()
 
 
@@ -535,9 +537,9 @@ EDGE |= {
 }
 
 
-def sixty_blocks() -> Cluster:
+def sixty_blocks(coordinators: int) -> Cluster:
     """Two controllers in turn handed out sixty blocks, which brokers use in another order."""
-    c = kraft()()
+    c = kraft()(coordinators)
     assert c.metadata is not None
     for number in range(1, 61):
         c.metadata.block(1_000 * number, -5 * HOUR + number)
@@ -551,8 +553,8 @@ class EarlierLog(MetadataLog):
         return super().encode(until - 2 * HOUR)
 
 
-def earlier_log() -> Cluster:
-    c = kraft()()
+def earlier_log(coordinators: int) -> Cluster:
+    c = kraft()(coordinators)
     assert c.metadata is not None
     c.metadata.__class__ = EarlierLog
     return c

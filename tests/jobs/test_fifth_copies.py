@@ -16,6 +16,8 @@ from tests.support.schedules import Expected, Schedule, Schedules, Story, Told
 from txnlib.core.kafka.transaction_log import TopicPartition, TransactionLogEntry
 from txnlib.core.kafka.transaction_state import TransactionState
 
+pytestmark = pytest.mark.shares("kits")
+
 ALL = Schedules()
 #: The answers of today that are not those expected.
 OPEN: Open = {}

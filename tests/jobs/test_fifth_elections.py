@@ -29,6 +29,8 @@ from tests.support.refutations import (
 )
 from tests.support.schedules import Expected, Schedule, Schedules, Story, Told
 
+pytestmark = pytest.mark.shares("kits")
+
 ELECTED, BEFORE_3_3 = Schedules(), Schedules()
 #: The answers of today that are not those expected.
 OPEN: Open = {}
@@ -297,7 +299,7 @@ def disk_of_a_coordinator_that_was_alone_in_sync(s: Story) -> Expected:
 
 KITS = {
     "elected": Kit(ELECTED, notes=OF_4_1, cluster=kraft()),
-    "disks": Kit(DISKS, notes=OF_4_1, cluster=kraft()),
+    "disks": Kit(DISKS, notes=OF_4_1, cluster=kraft(), beside="no other loss"),
     "before 3.3": Kit(BEFORE_3_3, notes={"kafka_version": "3.2.3"}, cluster=kraft((), None)),
 }
 

@@ -24,6 +24,8 @@ from tests.support.refutations import (
 from tests.support.schedules import Expected, Schedule, Schedules, Story, Told
 from txnlib.core.kafka.producer_state import ProducerState
 
+pytestmark = pytest.mark.shares("kits")
+
 ALL = Schedules()
 #: The answers of today that are not those expected.
 OPEN: Open = {}
@@ -350,7 +352,7 @@ def late_writes_of_a_group(s: Story) -> Expected:
     return safe(s, place=place)
 
 
-KITS = {"all": Kit(ALL)}
+KITS = {"all": Kit(ALL, beside="whole coordinators")}
 
 
 @pytest.fixture(scope="session")

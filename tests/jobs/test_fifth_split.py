@@ -16,6 +16,8 @@ from tests.support.cluster import HOUR, MINUTE, SECOND, Copy
 from tests.support.refutations import END, OF_V2, Kit, Open, audits, cases, expect_of, other, refuted, safe, tick
 from tests.support.schedules import Expected, Schedule, Schedules, Story, Told
 
+pytestmark = pytest.mark.shares("kits")
+
 SPLIT = Schedules()
 #: The answers of today that are not those expected.
 OPEN: Open = {}

@@ -29,6 +29,8 @@ from tests.support.refutations import (
 )
 from tests.support.schedules import Expected, Schedule, Schedules, Story, Told
 
+pytestmark = pytest.mark.shares("kits")
+
 #: The answers of today that are not those expected.
 OPEN: Open = {
     "powered_off": ("HANGING", True),
@@ -53,14 +55,18 @@ class WithFiles(Cluster):
         return folder
 
 
+def with_files(coordinators: int) -> Cluster:
+    return WithFiles(coordinators=coordinators)
+
+
 # ---- A crash that no leader epoch tells
 
 ZOOKEEPER, KRAFT, BESIDE = Schedules(), Schedules(), Schedules()
 
 
-def of_brokers(properties: str) -> Callable[[], Cluster]:
+def of_brokers(properties: str) -> Callable[[int], Cluster]:
     text = f"{properties}\ncluster.id=AAAAAAAAAAAAAAAAAAAAAA\n"
-    return lambda: WithFiles(files={"1/meta.properties": text.encode()})
+    return lambda coordinators: WithFiles(coordinators=coordinators, files={"1/meta.properties": text.encode()})
 
 
 def powered_off(s: Story) -> Expected:
@@ -365,7 +371,7 @@ def commit_sent_twice_and_the_next_one_lost(s: Story) -> Expected:
 KITS = {
     "zookeeper": Kit(ZOOKEEPER, notes={"kafka_version": "3.5.1"}, cluster=of_brokers("version=0\nbroker.id=1")),
     "kraft": Kit(KRAFT, notes={"kafka_version": "3.5.1"}, cluster=of_brokers("version=1\nnode.id=1")),
-    "beside": Kit(BESIDE, cluster=WithFiles),
+    "beside": Kit(BESIDE, cluster=with_files),
 }
 
 

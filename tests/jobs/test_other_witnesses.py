@@ -31,6 +31,8 @@ from tests.support.refutations import (
 from tests.support.schedules import Expected, Schedule, Schedules, Story, Told, built, wrong
 from txnlib.core.kafka.transaction_state import TransactionState
 
+pytestmark = pytest.mark.shares("kits")
+
 BESIDE = Schedules()
 
 

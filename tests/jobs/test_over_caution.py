@@ -21,6 +21,8 @@ from tests.support.refutations import (
 )
 from tests.support.schedules import Expected, Schedule, Schedules, Story, Told, wrong
 
+pytestmark = pytest.mark.shares("kits")
+
 # ---- A COMMIT marker above all epochs that it ends is a sign of transactions v2, be the first one as old as it may
 
 

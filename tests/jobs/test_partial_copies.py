@@ -8,8 +8,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import pytest
+
 from tests.support.cluster import HOUR, MINUTE, NOON, SECOND, Copy, Entry, id_in
 from tests.support.schedules import Expected, Schedule, Schedules, Story, flip_last
+
+pytestmark = pytest.mark.shares("schedules")
 
 #: Everything is captured at three o'clock.
 END = 3 * HOUR

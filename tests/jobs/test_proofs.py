@@ -16,6 +16,8 @@ from tests.support.cluster import HOUR, MINUTE, SECOND, TXN, Cluster, Copy, Entr
 from tests.support.schedules import Expected, Schedule, Schedules, Story, flip_last, wrong
 from txnlib.errors import UsageError
 
+pytestmark = pytest.mark.shares("schedules")
+
 END = 3 * HOUR
 TIMES = (0, 10 * MINUTE, 100 * MINUTE)
 OLD, NEW = "AAAAAAAAAAAAAAAAAAAAAA", "BBBBBBBBBBBBBBBBBBBBBB"

@@ -45,6 +45,8 @@ from tests.support.schedules import Expected, Schedule, Schedules, Story, Told, 
 from txnlib.core.kafka.transaction_log import OffsetCommit, OffsetCommitKey, TopicPartition, TransactionLogEntry
 from txnlib.core.kafka.transaction_state import TransactionState
 
+pytestmark = pytest.mark.shares("kits")
+
 #: Of brokers of 3.9.1, whose ids are all of transactions v0.
 OWNED = Schedules()
 
@@ -827,7 +829,7 @@ HOLES, HOLES_AND_A_NEW_LOG = Schedules(), Schedules()
 def ten_days_ago(c: Cluster, *, new: int | None) -> None:
     """Each coordinator lost older records to compaction; `new`: the one whose log begins later, in leader epoch 5."""
     old = -10 * 24 * HOUR
-    for number in range(COORDINATORS):
+    for number in range(c.coordinators):
         log = c.logs[TXN, number]
         if number == new:
             log[:] = [e for e in log if e.at >= 70 * MINUTE]
@@ -1406,9 +1408,9 @@ def late_write_under_one_leader(s: Story) -> Expected:
 KITS = {
     "owned": Kit(OWNED),
     "more": Kit(MORE),
-    "orphans": Kit(ORPHANS),
-    "alarm": Kit(BESIDE_AN_ALARM),
-    "loss": Kit(BESIDE_A_LOSS, notes=OF_4_1, cluster=kraft()),
+    "orphans": Kit(ORPHANS, beside="what nobody owns"),
+    "alarm": Kit(BESIDE_AN_ALARM, beside="what nobody owns"),
+    "loss": Kit(BESIDE_A_LOSS, notes=OF_4_1, cluster=kraft(), beside="nothing else"),
     "holes": Kit(HOLES, then=partial(ten_days_ago, new=None)),
     "new log": Kit(HOLES_AND_A_NEW_LOG, then=partial(ten_days_ago, new=7)),
     "v2": Kit(V2, notes=OF_4_1 | {"transaction_version": 2}, then=with_an_id_of_v2),
@@ -1416,7 +1418,7 @@ KITS = {
     "never v2": Kit(NEVER_V2, notes=OF_4_1, cluster=kraft()),
     "noted": Kit(NOTED, then=with_an_id_of_v2),
     "not refuted": Kit(NOT_REFUTED),
-    "metadata": Kit(METADATA, notes=OF_4_1, cluster=kraft()),
+    "metadata": Kit(METADATA, notes=OF_4_1, cluster=kraft(), beside="what nobody owns"),
     "invented": Kit(INVENTED),
     "from 4.2": Kit(FROM_4_2, notes={"kafka_version": "4.2.0"}, cluster=kraft()),
 }

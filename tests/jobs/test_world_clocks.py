@@ -35,6 +35,8 @@ from tests.support.refutations import (
 )
 from tests.support.schedules import Expected, Schedule, Schedules, Story, Told
 
+pytestmark = pytest.mark.shares("kits")
+
 CLOCKS = Schedules()
 #: The answers of today that are not those expected.
 OPEN: Open = {
@@ -337,7 +339,7 @@ CLOCKS |= {
 
 KITS = {
     "clocks": Kit(CLOCKS),
-    "pairs": Kit(PAIRS),
+    "pairs": Kit(PAIRS, beside="what nobody owns"),
     "unclean": Kit(UNCLEAN, notes=OF_4_1, cluster=kraft()),
 }
 

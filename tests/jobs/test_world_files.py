@@ -29,6 +29,8 @@ from tests.support.refutations import (
 )
 from tests.support.schedules import Expected, Schedule, Schedules, Story, Told
 
+pytestmark = pytest.mark.shares("kits")
+
 FILES = Schedules()
 #: The answers of today that are not those expected.
 OPEN: Open = {}

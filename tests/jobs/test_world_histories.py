@@ -28,6 +28,8 @@ from tests.support.refutations import (
 )
 from tests.support.schedules import Expected, Schedule, Schedules, Story, Told
 
+pytestmark = pytest.mark.shares("kits")
+
 HISTORIES = Schedules()
 #: The answers of today that are not those expected.
 OPEN: Open = {}
@@ -527,7 +529,7 @@ ABSORBED = Schedules(
 NOT_ABSORBED = Schedules({"much_older_epoch_beside_a_commit_of_the_next_epoch": left(3, 9, is_safe=False)})
 
 KITS = {
-    "histories": Kit(HISTORIES),
+    "histories": Kit(HISTORIES, beside="no truncated records"),
     "calm": Kit(CALM),
     "absorbed": Kit(ABSORBED, then=absorbed(own=True)),
     "not absorbed": Kit(NOT_ABSORBED, then=absorbed(own=False)),

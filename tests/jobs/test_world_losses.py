@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.support.audits import AuditTables
-from tests.support.cluster import COORDINATORS, HOUR, MINUTE, TXN, Cluster, Copy, Place
+from tests.support.cluster import HOUR, MINUTE, TXN, Cluster, Copy, Place
 from tests.support.metadata_log import MetadataLog
 from tests.support.refutations import (
     END,
@@ -32,6 +32,8 @@ from tests.support.refutations import (
     with_metadata,
 )
 from tests.support.schedules import Expected, Schedule, Schedules, Story, Told
+
+pytestmark = pytest.mark.shares("kits")
 
 LOSSES = Schedules()
 #: The answers of today that are not those expected.
@@ -239,12 +241,12 @@ ANEW = Schedules()
 MADE_ANEW = 30 * MINUTE
 
 
-def anew() -> Cluster:
+def anew(coordinators: int) -> Cluster:
     """All that coordinators had decided before is gone."""
-    c = kraft()()
+    c = kraft()(coordinators)
     assert c.metadata is not None
     c.metadata.remove(TXN, MADE_ANEW - 1)
-    c.metadata.topic(TXN, COORDINATORS, MADE_ANEW)
+    c.metadata.topic(TXN, coordinators, MADE_ANEW)
     return c
 
 

@@ -11,11 +11,21 @@ import pytest
 
 from tests.support.audits import AuditTables
 from tests.support.cluster import COORDINATORS, MINUTE, NOON, SECOND, TXN, Copy, Entry, id_in
-from tests.support.nights import CAPTURED, ThreeNights, audited_nights, leader_epochs, nights_of
+from tests.support.nights import (
+    CAPTURED,
+    ThreeNights,
+    audited_nights,
+    audited_together,
+    leader_epochs,
+    nights_of,
+    together,
+)
 from tests.support.refutations import Open, expect_of, other, refuted, safe, tick
 from tests.support.schedules import Expected, Schedule, Schedules, Story, Told
 from txnlib.core.kafka.transaction_log import TopicPartition, TransactionLogEntry
 from txnlib.core.kafka.transaction_state import TransactionState
+
+pytestmark = pytest.mark.shares("nights")
 
 ONE, V2, ANEW = Schedules(), Schedules(), Schedules()
 #: The answers of today that are not those expected, by the night and the schedule.
@@ -305,7 +315,7 @@ ANEW |= {
     "batch-younger-than-the-coordinators-topic-of-the-second-night": made_anew(95 * MINUTE, is_safe=True),
 }
 
-CLUSTERS = {"one": ONE, "v2": V2, "anew": ANEW}
+CLUSTERS = {"one": together(ONE), "v2": V2, "anew": ANEW}
 
 
 @pytest.fixture(scope="session")
@@ -313,8 +323,11 @@ def nights(tmp_path_factory) -> Callable[[str], dict[int, tuple[AuditTables, Tol
     found: dict[str, dict[int, tuple[AuditTables, Told]]] = {}
 
     def of(cluster: str) -> dict[int, tuple[AuditTables, Told]]:
+        if cluster == "one":
+            return audited_together(tmp_path_factory)
         if cluster not in found:
-            found[cluster] = audited_nights(CLUSTERS[cluster], tmp_path_factory.mktemp("nights"))
+            folder = tmp_path_factory.mktemp("nights")
+            found[cluster] = audited_nights(CLUSTERS[cluster], folder)
         return found[cluster]
 
     return of

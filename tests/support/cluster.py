@@ -9,6 +9,7 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 
 from tests.support.log_bytes import encode_batch, encode_marker, encode_transaction_log_batch
@@ -21,6 +22,8 @@ from txnlib.core.kafka.transaction_state import BY_KAFKA_NAME
 NOON = 1_710_000_000_000
 SECOND, MINUTE, HOUR = 1_000, 60_000, 3_600_000
 COORDINATORS = 50
+#: Of a cluster of many schedules. Where it is a multiple of the other number, an id is of the same partition in both.
+MANY_COORDINATORS = 150
 TXN = "__transaction_state"
 #: How Kafka ends the name of a folder that takes the place of the partition's, once it has caught up.
 FUTURE = ".3b1c7c6b5d3a4b0aa0b1deadbeef0123-future"
@@ -142,6 +145,7 @@ class Cluster:
     answers: dict[Place, dict[str, object]] = field(default_factory=dict)
     #: The cluster's metadata log, if it was captured: it replaces the notes of leaders.
     metadata: MetadataLog | None = None
+    coordinators: int = COORDINATORS
     _sequences: dict[tuple[Place, int, int], int] = field(default_factory=dict)
 
     # ---- What happens
@@ -171,7 +175,7 @@ class Cluster:
         **more: object,
     ) -> None:
         """A record of the id's coordinator; no state is a tombstone."""
-        place = (TXN, partition_for(id_, COORDINATORS))
+        place = (TXN, partition_for(id_, self.coordinators))
         value = None
         start = more.pop("start", at)
         envelope = {name: more.pop(name) for name in ("leader_epoch", "stamp") if name in more}
@@ -265,7 +269,7 @@ class Cluster:
             entries[:] = [replace(entry, offset=offset) for offset, entry in enumerate(entries)]
         marks: dict[int, list[str]] = defaultdict(list)
         instants = {"default": NOON + at}
-        for number in range(COORDINATORS):
+        for number in range(self.coordinators):
             self.logs.setdefault((TXN, number), [])
         for place, entries in self.logs.items():
             for copy in self.copies.get(place, [Copy(1, at)]):
@@ -307,7 +311,7 @@ class Cluster:
             self._write_metadata(folder / "1" / "__cluster_metadata-0", self.metadata.encode(until=at))
         told = {
             "cluster": "small", "kafka_version": "3.9.1", "captured_at_ms": instants,
-            "coordinator_partitions": COORDINATORS, "partitions": partitions,
+            "coordinator_partitions": self.coordinators, "partitions": partitions,
         }  # fmt: skip
         told |= dict(notes or {})
         if told["captured_at_ms"] is not None:
@@ -340,8 +344,9 @@ class Cluster:
             (inside / "leader-epoch-checkpoint").write_text(f"0\n{len(copy.leader_epochs)}\n{lines}")
 
 
+@cache
 def id_in(coordinator_partition: int, stem: str) -> str:
     """An id that a coordinator partition owns."""
     return next(
-        f"{stem}-{n}" for n in range(10_000) if partition_for(f"{stem}-{n}", COORDINATORS) == coordinator_partition
+        f"{stem}-{n}" for n in range(10_000) if partition_for(f"{stem}-{n}", MANY_COORDINATORS) == coordinator_partition
     )

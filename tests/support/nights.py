@@ -5,6 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import pytest
+
 from tests.support.audits import AuditTables, audited_anew
 from tests.support.cluster import COORDINATORS, MINUTE, TXN, Cluster, Copy
 from tests.support.schedules import Expected, Schedules, Story, Told, built
@@ -38,6 +40,25 @@ def leader_epochs(s: Story, until: int) -> tuple[tuple[int, int], ...]:
         if entry.at <= until:
             found.setdefault(entry.leader_epoch, offset)
     return tuple(found.items())
+
+
+#: Schedules of which the nights are audited together: those of all modules that were imported.
+_TOGETHER = Schedules()
+_AUDITED: list[dict[int, tuple[AuditTables, Told]]] = []
+
+
+def together(schedules: Schedules) -> Schedules:
+    """Has these schedules in the same cluster as all others that are given here."""
+    assert not _TOGETHER.keys() & schedules
+    _TOGETHER.update(schedules)
+    return schedules
+
+
+def audited_together(tmp_path_factory: pytest.TempPathFactory) -> dict[int, tuple[AuditTables, Told]]:
+    """The nights of those schedules; the same in each call."""
+    if not _AUDITED:
+        _AUDITED.append(audited_nights(_TOGETHER, tmp_path_factory.mktemp("nights")))
+    return _AUDITED[0]
 
 
 def audited_nights(schedules: Schedules, folder: Path) -> dict[int, tuple[AuditTables, Told]]:

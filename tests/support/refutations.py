@@ -3,17 +3,18 @@
 Times are relative to an instant t; the capture is taken hours later.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support.audits import AuditTables, audited
-from tests.support.cluster import COORDINATORS, HOUR, MINUTE, NOON, SECOND, TXN, Cluster, Copy, id_in
+from tests.support.cluster import COORDINATORS, HOUR, MANY_COORDINATORS, MINUTE, NOON, SECOND, TXN, Cluster, Copy, id_in
 from tests.support.metadata_log import MetadataLog
-from tests.support.schedules import Expected, Schedule, Schedules, Story, Told, built, wrong
+from tests.support.schedules import TAKEN, Expected, Schedule, Schedules, Story, Told, built, wrong
 from txnlib.core.kafka.producer_state import ProducerState
 
 END = 3 * HOUR
@@ -85,13 +86,14 @@ def with_metadata(s: Story, *, allocated: int = -5 * HOUR) -> MetadataLog | None
     return log
 
 
+@cache
 def kraft(
-    levels: Iterable[tuple[int, int]] = ((1, -5 * HOUR),), metadata_version: int | None = 25
-) -> Callable[[], Cluster]:
+    levels: tuple[tuple[int, int], ...] = ((1, -5 * HOUR),), metadata_version: int | None = 25
+) -> Callable[[int], Cluster]:
     """A cluster whose metadata log was captured; the levels of `transaction.version` by instants. Before
     metadata.version 3.3, a log does not name its own level."""
 
-    def of() -> Cluster:
+    def of(coordinators: int) -> Cluster:
         log = MetadataLog(NOON)
         for broker in (1, 2):
             log.broker(broker, -6 * HOUR)
@@ -99,8 +101,8 @@ def kraft(
             log.level(metadata_version, -6 * HOUR, name="metadata.version")
         for level, at in levels:
             log.level(level, at)
-        log.topic(TXN, COORDINATORS, -5 * HOUR)
-        return Cluster(metadata=log)
+        log.topic(TXN, coordinators, -5 * HOUR)
+        return Cluster(metadata=log, coordinators=coordinators)
 
     return of
 
@@ -142,36 +144,80 @@ def with_an_id_of_v2(c: Cluster) -> None:
 # ---- The audits
 
 
+def plain(coordinators: int) -> Cluster:
+    """A cluster that has nothing but its logs."""
+    return Cluster(coordinators=coordinators)
+
+
+def nothing_else(c: Cluster) -> None:
+    """What happens besides the schedules."""
+
+
 @dataclass(frozen=True)
 class Kit:
-    """Schedules that share a cluster. `cluster`: an empty one, with what it has besides its logs."""
+    """Schedules that share a cluster."""
 
     schedules: Schedules
     notes: dict[str, Any] = field(default_factory=dict)
-    cluster: Callable[[], Cluster] = Cluster
+    #: An empty one of so many coordinator partitions, with what it has besides its logs.
+    cluster: Callable[[int], Cluster] = plain
     #: Done when every schedule has happened.
-    then: Callable[[Cluster], None] = lambda c: None
+    then: Callable[[Cluster], None] = nothing_else
+    #: Kits of equal clusters share a capture, unless this differs. What is known of nobody's producer id, say, depends
+    #: on all coordinators.
+    beside: str = "anything"
+
+    def goes_with(self, other: "Kit") -> bool:
+        """Whether one capture may have the schedules of both: of equal clusters, with other names."""
+        of_clusters = [(kit.notes, kit.cluster, kit.then, kit.beside) for kit in (self, other)]
+        return of_clusters[0] == of_clusters[1] and not self.schedules.keys() & other.schedules
 
 
 Kits = dict[str, Kit]
+#: Kits by the capture that they share: those of all modules that were imported. An audit takes seconds, be there one
+#: schedule in it or a hundred.
+_CAPTURED: list[list[Kit]] = []
+
+
+def _capture_with_others(kit: Kit) -> None:
+    """Puts a kit into the first capture that has room for it."""
+    for kits in _CAPTURED:
+        number = sum(len(each.schedules) for each in (*kits, kit))
+        if number <= MANY_COORDINATORS - len(TAKEN) and all(kit.goes_with(each) for each in kits):
+            kits.append(kit)
+            return
+    _CAPTURED.append([kit])
 
 
 def audits(kits: Kits, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[AuditTables, Told]]:
     """By the name of a kit, the tables of its audit, and what is expected."""
 
-    @cache
-    def of(kit: str) -> tuple[AuditTables, Told]:
-        given = kits[kit]
-        c, told = built(given.schedules, given.cluster())
-        given.then(c)
-        folder = c.capture(tmp_path_factory.mktemp("kit") / "brokers", END, notes=given.notes)
-        return audited(folder), told
+    def of(name: str) -> tuple[AuditTables, Told]:
+        number = next(number for number, captured in enumerate(_CAPTURED) if kits[name] in captured)
+        if number not in _AUDITED:
+            _AUDITED[number] = _audit(_CAPTURED[number], tmp_path_factory.mktemp("kits"))
+        return _AUDITED[number]
 
     return of
 
 
+#: By the place in `_CAPTURED`.
+_AUDITED: dict[int, tuple[AuditTables, Told]] = {}
+
+
+def _audit(kits: list[Kit], folder: Path) -> tuple[AuditTables, Told]:
+    """The audit of a capture, with all that is expected of it."""
+    schedules = {name: each for kit in kits for name, each in kit.schedules.items()}
+    fits = len(schedules) <= COORDINATORS - len(TAKEN)
+    c, told = built(schedules, kits[0].cluster(COORDINATORS if fits else MANY_COORDINATORS))
+    kits[0].then(c)
+    return audited(c.capture(folder / "brokers", END, notes=kits[0].notes)), told
+
+
 def cases(kits: Kits) -> list[Any]:
-    """Each schedule of each kit, as parameters."""
+    """Each schedule of each kit, as parameters. Kits of equal clusters are captured together."""
+    for kit in kits.values():
+        _capture_with_others(kit)
     return [pytest.param(kit, name, id=f"{kit}-{name}") for kit, given in kits.items() for name in given.schedules]
 
 

@@ -13,6 +13,8 @@ from tests.support.cluster import MINUTE, SECOND, TXN, Cluster, Copy, Place, id_
 
 #: Coordinator partition of ids that only show a broker's clock.
 BEATS = 49
+#: Coordinator partitions of no schedule: single schedules name them.
+TAKEN = {40, 46, 47, 48, BEATS}
 SERIOUS = ("ERROR", "CRITICAL")
 
 
@@ -131,10 +133,11 @@ Told = dict[str, tuple[str, Expected]]
 def built(schedules: dict[str, Schedule], c: Cluster | None = None) -> tuple[Cluster, Told]:
     """The cluster, and by schedule its topic and what is expected."""
     c, told = c or Cluster(), dict[str, tuple[str, Expected]]()
-    for number, (name, schedule) in enumerate(schedules.items()):
-        assert number < BEATS
+    numbers = (number for number in range(c.coordinators) if number not in TAKEN)
+    for number, (name, schedule) in zip(numbers, schedules.items(), strict=False):
         topic = name.replace("_", "-")
         told[name] = topic, schedule(Story(c, topic, id_in(number, topic), 1_000 * (number + 1), number))
+    assert len(told) == len(schedules), "more schedules than coordinator partitions"
     return c, told
 
 

@@ -1,12 +1,13 @@
 """Two processes share the test modules: one begins with the first, the other with the last.
 
-Each takes a module that the other has not taken, until none is left; so both end at the same time.
+Each takes a module that the other has not taken, until none is left; so both end at the same time. Modules that share
+something costly are marked `shares`, with its name: they are taken together, and before all others, since they take
+long.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import groupby
 from pathlib import Path
 
 import pytest
@@ -39,8 +40,14 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
 
 
 def _taken(items: Sequence[pytest.Item], folder: Path, *, from_the_end: bool) -> Iterator[pytest.Item]:
-    modules = [(name, list(tests)) for name, tests in groupby(items, lambda item: item.nodeid.partition("::")[0])]
-    for name, tests in reversed(modules) if from_the_end else modules:
+    alone, shared = dict[str, list[pytest.Item]](), dict[str, list[pytest.Item]]()
+    for item in items:
+        if marker := item.get_closest_marker("shares"):
+            shared.setdefault(f"shared {marker.args[0]}", []).append(item)
+        else:
+            alone.setdefault(item.nodeid.partition("::")[0], []).append(item)
+    in_order = [*alone.items()]
+    for name, tests in [*shared.items(), *(reversed(in_order) if from_the_end else in_order)]:
         try:
             (folder / name.replace("/", "%")).touch(exist_ok=False)
         except FileExistsError:
