@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
 import tarfile
@@ -31,6 +32,8 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 hypothesis_settings.register_profile("deterministic", derandomize=True, database=None, max_examples=60, deadline=None)
 hypothesis_settings.register_profile("exhaustive", database=None, max_examples=5_000, deadline=None)
 hypothesis_settings.load_profile("deterministic")
+# A query takes Spark seconds. That its windows remember what the core remembers is the embedded engine's to show.
+hypothesis_settings.register_profile("on Spark", hypothesis_settings.get_profile("deterministic"), max_examples=2)
 
 #: A cluster of processes, a real broker, audits killed in the middle: minutes, which CI does not have.
 SLOW = (
@@ -39,11 +42,27 @@ SLOW = (
     "tests/jobs/test_kills.py",
 )
 
+#: In a module that has something for Spark.
+OF_SPARK = re.compile(r"\bmark\.(classic|both)\b")
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     shared_modules.pytest_addoption(parser)
     parser.addoption("--engine", choices=("embedded", "spark"), default="embedded", help="the engine of `spark`")
     parser.addoption("--renew", action="store_true", help="write the files of tests/jobs/test_screens.py anew")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.option.engine == "spark" and not config.option.hypothesis_profile:
+        hypothesis_settings.load_profile("on Spark")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """On Spark, leaves out the modules that have nothing for it: to import all takes ten seconds."""
+    is_module = collection_path.name.startswith("test_") and collection_path.suffix == ".py"
+    if config.option.engine == "embedded" or not is_module:
+        return None
+    return True if not OF_SPARK.search(collection_path.read_text()) else None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -96,8 +96,9 @@ def seen(store: Store, run_id: str) -> list[Any]:
     return [noted["engine"], finding["evidence"], segment["unreadable"][0]["sample"]]
 
 
-@pytest.mark.both
-@pytest.mark.parametrize("added", [ADDED, ("findings.evidence",)], ids=["whole", "killed before"])
+@pytest.mark.parametrize(
+    "added", [pytest.param(ADDED, marks=pytest.mark.both), ("findings.evidence",)], ids=["whole", "killed before"]
+)
 def test_an_engine_adds_what_tables_lack(
     engine: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, added: tuple[str, ...]
 ) -> None:
@@ -132,7 +133,6 @@ def constraints(output: Path) -> set[str]:
     return {key for key in found if key.startswith("delta.constraints.")}
 
 
-@pytest.mark.both
 @pytest.mark.parametrize("number", ["0", "99"])
 def test_an_engine_refuses_tables_of_another_schema(engine: Any, tmp_path: Path, number: str) -> None:
     written(engine.store(str(tmp_path), None), "eu-1")
@@ -155,13 +155,13 @@ def test_tables_of_a_catalog_have_a_number_too(spark: Any, monkeypatch: pytest.M
 
 
 def test_tables_without_a_number_but_of_the_first_shape_are_continued(
-    monday: Path, tmp_path: Path, repository: Path
+    monday: Path, tmp_path: Path, engine: Any
 ) -> None:
     output = copytree(monday, tmp_path / "unnumbered")
     note_number(output, None)
     assert noted(output) is None
     assert txnlib.open_audit(output).counts
-    audit(repository, output)
+    opened(engine.store(str(output), None))
     assert noted(output) == str(SCHEMA_NUMBER)
 
 

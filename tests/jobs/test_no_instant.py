@@ -41,10 +41,9 @@ def capture(folder: Path, timestamps: Sequence[int], *, is_transactional: bool =
     return folder
 
 
-@pytest.mark.both
 @pytest.mark.parametrize(
     ("timestamps", "as_of_ms", "basis"),
-    [((TS, TS - 5), TS, BY_CLIENTS), ((-1,), 0, BY_NOBODY), ((), 0, BY_NOBODY)],
+    [pytest.param((TS, TS - 5), TS, BY_CLIENTS, marks=pytest.mark.both), ((-1,), 0, BY_NOBODY), ((), 0, BY_NOBODY)],
     ids=["clients", "no times", "no records"],
 )
 def test_where_nothing_may_be_open_no_time_is_asked_for(
@@ -62,8 +61,7 @@ def test_no_time_of_a_client_is_later_than_the_audit(tmp_path: Path, odd: int) -
     assert settings.as_of_basis == BY_CLIENTS
 
 
-@pytest.mark.both
-@pytest.mark.parametrize("kind", ["batches", "snapshot"])
+@pytest.mark.parametrize("kind", [pytest.param("batches", marks=pytest.mark.both), "snapshot"])
 def test_where_something_may_be_open_a_time_is_asked_for(tmp_path: Path, kind: str) -> None:
     copies = capture(tmp_path / "capture", (TS,), is_transactional=kind == "batches")
     if kind == "snapshot":

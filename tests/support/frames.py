@@ -16,9 +16,10 @@ from txnlib.spark.schemas import TABLES
 
 
 def examples(count: int) -> settings:
-    """Few, because each is a Spark job over many logs; none is shrunk: a failing row names its own log."""
+    """Few, because each is a query over many logs; none is shrunk: a failing row names its own log. On Spark, still
+    fewer: `conftest.py`."""
     kept = {"derandomize": True, "database": None, "deadline": None, "suppress_health_check": list(HealthCheck)}
-    return settings(max_examples=count, phases=[Phase.generate], **kept)
+    return settings(max_examples=min(count, settings.default.max_examples), phases=[Phase.generate], **kept)
 
 
 def assert_same(actual: DataFrame, expected: DataFrame) -> None:
