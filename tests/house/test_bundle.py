@@ -12,6 +12,8 @@ import yaml
 from tests.support.delta_tables import session_views
 from txnlib.jobs import options
 
+pytestmark = pytest.mark.shares("notebooks")
+
 #: What a filter of the dashboard asks for beside its values, so that Databricks knows which are left.
 ASSOCIATIVITY = "COUNT_IF(`associative_filter_predicate_group`)"
 

@@ -1,29 +1,28 @@
-"""Every notebook in a kernel of Jupyter, without a session of Spark: what it shows is what its file shows."""
+"""Notebooks in a kernel of Jupyter, without a session of Spark: what one shows is what its file shows.
+
+One that audits, and one that reads tables; the others are run in test_notebooks.py alone.
+"""
 
 import re
 from html import unescape
 
 import pytest
 
-from tests.support.notebooks import committed, run_in_kernel
-from tests.support.three_nights import three_nights
+from tests.support.notebooks import NOTEBOOKS, committed, run_in_kernel
 
-SAMPLE = ("follow_one_transaction.ipynb", "why_is_this_partition_stuck.ipynb")
+pytestmark = pytest.mark.shares("notebooks")
+
+AUDITS, READS = "audit_a_capture.ipynb", "why_is_this_partition_stuck.ipynb"
+ALL = sorted(path.name for path in NOTEBOOKS.glob("*.ipynb"))
 
 
 @pytest.fixture(scope="module")
 def outputs(tmp_path_factory):
-    """Notebook -> the outputs of each of its cells. The first one makes the tables of two others."""
-    folder = tmp_path_factory.mktemp("kernel")
-    sample, nights = str(folder / "out" / "quickstart"), str(three_nights(folder / "nights"))
-    return {
-        "audit_a_capture.ipynb": run_in_kernel("audit_a_capture.ipynb", OUTPUT=sample),
-        **{name: run_in_kernel(name, TABLES=sample) for name in SAMPLE},
-        "history_of_the_nightly_audit.ipynb": run_in_kernel("history_of_the_nightly_audit.ipynb", TABLES=nights),
-    }
-
-
-ALL = ("audit_a_capture.ipynb", *SAMPLE, "history_of_the_nightly_audit.ipynb")
+    """Notebook -> the outputs of each of its cells: in a kernel, or those in its file. One makes the tables of the
+    other."""
+    sample = str(tmp_path_factory.mktemp("kernel") / "out" / "quickstart")
+    ran = {AUDITS: run_in_kernel(AUDITS, OUTPUT=sample), READS: run_in_kernel(READS, TABLES=sample)}
+    return {name: committed(name) for name in ALL} | ran
 
 
 def displayed(cells):
@@ -35,7 +34,7 @@ def _text(lines):
     return lines if isinstance(lines, str) else "".join(lines)
 
 
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", [AUDITS, READS])
 def test_a_kernel_shows_what_the_file_shows(name, outputs):
     assert [each for cell in outputs[name] for each in cell if each["output_type"] == "error"] == []
     assert displayed(outputs[name]) == displayed(committed(name))

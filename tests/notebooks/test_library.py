@@ -25,6 +25,8 @@ from txnlib.errors import MissingTableError, UnreadableInputError, UsageError
 from txnlib.pipeline.audit_request import MODES, AuditRequest
 from txnlib.spark.frames import arrow_of
 
+pytestmark = pytest.mark.shares("notebooks")
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 AS_OF = datetime(2026, 11, 21, 7, 42, 41, 899_000, tzinfo=UTC)
 

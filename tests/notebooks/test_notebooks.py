@@ -19,6 +19,8 @@ from tests.support.notebooks import (
 )
 from tests.support.three_nights import three_nights
 
+pytestmark = pytest.mark.shares("notebooks")
+
 ALL = sorted(path.name for path in NOTEBOOKS.glob("*.ipynb"))
 HOW = "if this is intended, run ./run-tests.sh tests/notebooks --renew-notebooks, and look at what changed"
 
