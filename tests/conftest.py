@@ -74,8 +74,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if any(part in item.nodeid for part in SLOW):
             item.add_marker(pytest.mark.slow)
     is_embedded = config.option.engine == "embedded"
-    kept = [item for item in items if (not item.get_closest_marker("classic") if is_embedded else _is_of_spark(item))]
-    config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+    kept, left_out = list[pytest.Item](), list[pytest.Item]()
+    for item in items:
+        is_kept = not item.get_closest_marker("classic") if is_embedded else _is_of_spark(item)
+        (kept if is_kept else left_out).append(item)
+    config.hook.pytest_deselected(items=left_out)
     items[:] = kept
 
 

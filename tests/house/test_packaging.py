@@ -8,7 +8,8 @@ import subprocess
 import sys
 import sysconfig
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from functools import cache
 from importlib.metadata import packages_distributions
 from pathlib import Path
 from zipfile import ZipFile
@@ -51,11 +52,7 @@ def alone(installed, repository, tmp_path_factory) -> Path:
     for script in (root / "bin").glob("txn*"):
         script.write_text(script.read_text().replace(str(installed.parent), str(root)))
     extras = set.union(*(declared(repository)[extra] for extra in EXTRAS))
-    absent = {
-        name
-        for name, owners in packages_distributions().items()
-        if {owner.lower().replace("_", "-") for owner in owners} & extras
-    }
+    absent = {name for name, found in owners().items() if {spelled(owner) for owner in found} & extras}
     (packages,) = root.glob("lib/python*/site-packages")
     (packages / "absent.py").write_text(ABSENT.format(names=absent))
     (packages / "absent.pth").write_text("import absent\n")
@@ -182,16 +179,26 @@ def declared(repository: Path) -> dict[str, set[str]]:
     return {extra: {re.match(r"[\w.-]+", each)[0] for each in lines} - {"txnlib"} for extra, lines in given.items()}
 
 
-def imported(repository: Path, files: Iterable[Path]) -> set[str]:
+def imported(files: Iterable[Path]) -> set[str]:
     """The packages that files import, wherever in them."""
-    owners = packages_distributions()
+    names = set[str]().union(*map(names_imported, files)) - set(sys.stdlib_module_names) - {"txnlib"}
+    return {spelled(owner) for name in names for owner in owners()[name]} - NOT_DECLARED
+
+
+@cache
+def owners() -> Mapping[str, list[str]]:
+    """Module -> the packages that it comes with."""
+    return packages_distributions()
+
+
+@cache
+def names_imported(path: Path) -> set[str]:
     names = set()
-    for path in files:
-        for node in ast.walk(ast.parse(path.read_text())):
-            found = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-            found += [node.module] if isinstance(node, ast.ImportFrom) and node.module else []
-            names |= {name.split(".")[0] for name in found} - set(sys.stdlib_module_names) - {"txnlib"}
-    return {spelled(owner) for name in names for owner in owners[name]} - NOT_DECLARED
+    for node in ast.walk(ast.parse(path.read_text())):
+        found = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        found += [node.module] if isinstance(node, ast.ImportFrom) and node.module else []
+        names |= {name.split(".")[0] for name in found}
+    return names
 
 
 def spelled(package: str) -> str:
@@ -232,11 +239,9 @@ def test_everything_that_is_imported_is_declared_and_nothing_else(repository):
     needs = declared(repository)
     files = set((repository / "txnlib").rglob("*.py"))
     answers = {path for name in ANSWERS for path in (repository / "txnlib" / name).rglob("*.py")}
-    assert imported(repository, answers) == needs[""] | needs["sql"], (
-        "what txn-audit imports, and nothing else, is for everybody"
-    )
-    assert imported(repository, files) | NOT_IMPORTED == set.union(*needs.values())
+    assert imported(answers) == needs[""] | needs["sql"], "what txn-audit imports, and nothing else, is for everybody"
+    assert imported(files) | NOT_IMPORTED == set.union(*needs.values())
     wire = set((repository / WIRE).rglob("*.py"))
-    assert imported(repository, wire) == needs["capture"] - NOT_IMPORTED
-    audits = imported(repository, files - answers - wire) - needs[""]
+    assert imported(wire) == needs["capture"] - NOT_IMPORTED
+    audits = imported(files - answers - wire) - needs[""]
     assert audits == needs["audit"] | (needs["spark"] | needs["local"]) - NOT_IMPORTED
