@@ -78,7 +78,7 @@ LOG = segment(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(data=st.data(), block=st.integers(1, 4_096), held=st.integers(1, 8_192), seed=st.integers(0, 2**32))
 def test_a_damaged_log_reads_alike(data, block, held, seed):
     """Where the walk pauses must not decide what is believed: offsets and lengths are judged by the batch behind."""

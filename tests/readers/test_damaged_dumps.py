@@ -108,7 +108,7 @@ DAMAGES: Final = {
     "lose": of_lines(lose),
 }
 SEEDS = pytest.mark.parametrize(
-    "seeds", [range(8), pytest.param(range(100, 400), marks=pytest.mark.slow)], ids=["few", "many"]
+    "seeds", [range(4), pytest.param(range(100, 400), marks=pytest.mark.slow)], ids=["few", "many"]
 )
 
 

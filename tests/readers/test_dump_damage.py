@@ -69,15 +69,29 @@ def events(text: bytes) -> list[Any]:
     return list(DumpReader(lines_in(text), None))
 
 
+def cuts(text: bytes, stride: int) -> list[int]:
+    """Places at a distance, and all around the ends of lines."""
+    ends = [match.end() for match in re.finditer(rb"\n", text)]
+    near = {end + distance for end in ends for distance in range(-3, 4)}
+    return sorted(cut for cut in near | {*range(0, len(text), stride)} if cut < len(text))
+
+
+STRIDES = pytest.mark.parametrize("stride", [7, pytest.param(1, marks=pytest.mark.slow)], ids=["few", "all"])
+
+
+@STRIDES
 @pytest.mark.parametrize("name", SMALL_DUMPS)
-def test_a_cut_loses_nothing_before_it_and_invents_nothing(name: str) -> None:
+def test_a_cut_loses_nothing_before_it_and_invents_nothing(name: str, stride: int) -> None:
+    """Of what prints records, it shows at the end."""
     text = SMALL_DUMPS[name]
     batches, records, producers = (values(text, kind) for kind in RESULTS)
     # A batch line is whole with its last word, but for digits of a CRC.
     is_whole = re.compile(rb"^(?:baseO|o)ffset.*(?:isvalid: true$|crc: \d(?=\d*$))", re.MULTILINE)
     ends = [match.end() for match in is_whole.finditer(text)]
+    # Nothing shows that batches are missing, nor, before the first record, that records are printed.
+    hidden = {match.start() for match in re.finditer(rb"^(baseOffset|\| offset: 0 )|\Z", text, re.MULTILINE)}
 
-    for cut in range(len(text)):
+    for cut in cuts(text, stride):
         found = events(text[:cut])
         found_batches, found_records, found_producers = ([v for v in found if type(v) is kind] for kind in RESULTS)
         # What records tell of a batch may be missing, and a CRC at the end of a line.
@@ -85,25 +99,19 @@ def test_a_cut_loses_nothing_before_it_and_invents_nothing(name: str) -> None:
         assert all(is_part_of(*pair) for pair in zip(found_batches, batches, strict=False))
         assert found_records == records[: len(found_records)]
         assert found_producers == producers[: len(found_producers)]
+        if name in SHOWN and cut >= text.index(b"baseOffset"):
+            (end,) = [value for value in found if type(value) is FileEnd]
+            assert end.tail is DumpTail.TORN or cut in hidden, text[cut - 40 : cut]
 
 
 RESULTS = (DumpedBatch, DumpedRecord, DumpedSnapshotEntry)
+#: What prints records.
+SHOWN = {"deep", "contents", "coordinator", "coordinator JSON"}
 
 
 def is_part_of(found: DumpedBatch, whole: DumpedBatch) -> bool:
     names = ("control_type", "coordinator_epoch", "crc")
     return found == whole._replace(**{name: -1 for name in names if getattr(found, name) == -1})
-
-
-@pytest.mark.parametrize("name", ["deep", "contents", "coordinator", "coordinator JSON"])
-def test_a_cut_shows_at_the_end(name: str) -> None:
-    text = SMALL_DUMPS[name]
-    # Nothing shows that batches are missing, nor, before the first record, that records are printed.
-    hidden = {match.start() for match in re.finditer(rb"^(baseOffset|\| offset: 0 )|\Z", text, re.MULTILINE)}
-
-    for cut in range(text.index(b"baseOffset"), len(text) + 1):
-        (end,) = values(text[:cut], FileEnd)
-        assert end.tail is DumpTail.TORN or cut in hidden, text[cut - 40 : cut]
 
 
 NOISE = [

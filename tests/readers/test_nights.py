@@ -20,6 +20,8 @@ from txnlib.pipeline.parts import with_parts
 from txnlib.readers.capture import Capture, list_capture
 
 Row = dict[str, Any]
+#: Seeds in CI; each is eight sequences.
+FEW = 6
 #: What says how rows were read.
 OF_READING = ("part", "parts")
 
@@ -80,7 +82,9 @@ def captured(log: ChangingLog, folder: Path) -> Capture | None:
 
 
 @pytest.mark.parametrize("kind", [ChangingLog, ChangingCoordinator, ChangingGroups])
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize(
+    "seed", [*range(FEW), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(FEW, 20))]
+)
 def test_every_finished_audit_has_the_rows_of_a_full_one(tmp_path, seed, kind):
     used = 0
     for number in range(8):
