@@ -177,8 +177,8 @@ _LOOK: Final = 1 << 10
 SCAN: Final = 1 << 20
 #: Number of headers to check at once after damage.
 _TOGETHER: Final = 4_096
-#: How often each byte may be read for a CRC after damage, on average. An honest file needs two or three: that of a crafted
-#: one may look like a batch that reaches to the end, wherever one begins to read.
+#: How often each byte may be read for a CRC after damage, on average. An honest file needs two or three; a crafted one
+#: may look like a batch that reaches to its end, wherever one begins to read.
 _MOST_READS: Final = 16
 
 
