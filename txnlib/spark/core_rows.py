@@ -7,36 +7,25 @@ The fields of a class are listed once, in the class (`readers.typed_rows`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, is_dataclass
-from enum import Enum
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, get_args, get_origin
+from typing import Any, cast, get_args
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import ArrayType, BooleanType, DataType, LongType, StringType, StructField, StructType
+from pyspark.sql.types import StructType
 
-from txnlib.readers.typed_rows import Typed, arrow_rows, hints_of, of_optional, plain, typed_rows
+from txnlib.core.schema.columns import type_of
+from txnlib.readers.typed_rows import Typed, arrow_rows, hints_of, plain, typed_rows
 from txnlib.spark.frames import arrow_of, arrow_schema, frame_of, knowing, nullable
 from txnlib.spark.python_tasks import begin_task
-from txnlib.spark.schemas import TABLES
+from txnlib.spark.schemas import TABLES, spark_type
 
 
 @lru_cache
 def struct_of(of: Any) -> StructType:
     """The Spark type of a dataclass: int is LONG, an enum is its value, a tuple is an array. Everything may be NULL."""
-    return StructType([StructField(name, _data_type(hint)) for name, hint in hints_of(of).items()])
-
-
-def _data_type(hint: Any) -> DataType:
-    hint = of_optional(hint)
-    if get_origin(hint) is tuple:
-        return ArrayType(_data_type(get_args(hint)[0]))
-    if is_dataclass(hint):
-        return struct_of(hint)  # type: ignore[arg-type]
-    if issubclass(hint, bool):
-        return BooleanType()
-    return StringType() if issubclass(hint, str | Enum) else LongType()
+    return cast(StructType, spark_type(type_of(of)))
 
 
 def struct(of: Any, given: Mapping[str, str] | None = None) -> str:

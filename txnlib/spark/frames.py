@@ -7,23 +7,16 @@ from contextlib import closing
 from itertools import chain
 from pathlib import Path
 from tempfile import mkstemp
-from typing import Any, Final, cast
+from typing import Any, cast
 from weakref import finalize
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, DataType, StructType
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
 from pyspark.sql.utils import is_remote
-
-_SCALARS: Final = {
-    "string": pa.string(),
-    "int": pa.int32(),
-    "bigint": pa.int64(),
-    "boolean": pa.bool_(),
-    "timestamp": pa.timestamp("us", tz="UTC"),
-}
 
 
 def is_embedded(spark: SparkSession) -> bool:
@@ -169,17 +162,4 @@ def kept_if_any(frame: DataFrame) -> DataFrame | None:
 
 def arrow_schema(schema: StructType) -> pa.Schema:
     """The Arrow schema of a Spark schema."""
-    return pa.schema(_fields(schema))
-
-
-def _fields(schema: StructType) -> list[Any]:
-    return [pa.field(field.name, _arrow_type(field.dataType), field.nullable) for field in schema]
-
-
-def _arrow_type(data_type: DataType) -> Any:
-    match data_type:
-        case ArrayType():
-            return pa.list_(pa.field("element", _arrow_type(data_type.elementType), data_type.containsNull))
-        case StructType():
-            return pa.struct(_fields(data_type))
-    return _SCALARS[data_type.simpleString()]
+    return to_arrow_schema(schema, timezone="UTC")
