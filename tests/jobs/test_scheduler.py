@@ -102,7 +102,6 @@ def test_the_jobs_write_every_table_once():
     claimed = {"audit_runs"}  # before the first step
     decisions = [
         "forget_capture",
-        "know_metadata",
         "infer_settings",
         "lower_coverage",
     ]

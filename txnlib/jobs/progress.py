@@ -113,7 +113,6 @@ WORDS: Final[Mapping[str, str]] = {
     "cluster_settings": "settings of the cluster over time",
     "broker_sessions": "brokers that were fenced",
     "producer_id_blocks": "producer ids that were handed out",
-    "know_metadata": "how far the metadata log reaches",
     "infer_settings": "settings that the capture shows",
     "coverage": "what each copy proves",
     "lower_coverage": "what each copy does not prove",

@@ -38,11 +38,33 @@ CHECKED_IDS: Final = 20_000
 
 
 def infer_settings(run: Run) -> None:
-    """Takes dynamic settings from the metadata log, then infers what is still missing, each unless it was given."""
+    """Finds out how far the metadata log reaches, takes dynamic settings from it, then infers what is still missing,
+    each unless it was given."""
+    _know_metadata(run)
     _take_dynamic_settings(run)
     note_contradictions(run)
     _infer_transaction_max_timeout(run)
     _infer_coordinator_partitions(run)
+
+
+_FOLDER: Final = f"{CLUSTER_METADATA_TOPIC}-0"
+
+
+def _know_metadata(run: Run) -> None:
+    """Finds out how far the captured metadata log reaches, and whether it was still growing when it was copied."""
+    assert run.capture is not None
+    notes, is_empty = run.capture.notes, run.tables.is_empty("metadata_log")
+    if is_empty and not any(file.topic == CLUSTER_METADATA_TOPIC for file in run.capture.files):
+        return
+    known = known_metadata(
+        MetadataReach() if is_empty else reach(run.tables.read("metadata_log")),
+        rows_of_table(run, "segments", CapturedFile),
+        copied_at=lambda source: notes.captured_at(broker_of(source), _FOLDER),
+        captured_at_ms=[ms for name, ms in notes.captured_at_ms.items() if name != DEFAULT_INSTANT],
+    )
+    if known is not None:
+        facts = {name: value for name, value in asdict(known).items() if value is not None}
+        run.settings = run.settings.model_copy(update=facts)
 
 
 def _take_dynamic_settings(run: Run) -> None:
@@ -200,23 +222,3 @@ def count_coordinator_partitions(run: Run, records: DataFrame) -> int:
         _owners(records, INFERRED_FROM_IDS), max((number for number in numbers if number is not None), default=None)
     )
     return count
-
-
-_FOLDER: Final = f"{CLUSTER_METADATA_TOPIC}-0"
-
-
-def know_metadata(run: Run) -> None:
-    """Finds out how far the captured metadata log reaches, and whether it was still growing when it was copied."""
-    assert run.capture is not None
-    notes, is_empty = run.capture.notes, run.tables.is_empty("metadata_log")
-    if is_empty and not any(file.topic == CLUSTER_METADATA_TOPIC for file in run.capture.files):
-        return
-    known = known_metadata(
-        MetadataReach() if is_empty else reach(run.tables.read("metadata_log")),
-        rows_of_table(run, "segments", CapturedFile),
-        copied_at=lambda source: notes.captured_at(broker_of(source), _FOLDER),
-        captured_at_ms=[ms for name, ms in notes.captured_at_ms.items() if name != DEFAULT_INSTANT],
-    )
-    if known is not None:
-        facts = {name: value for name, value in asdict(known).items() if value is not None}
-        run.settings = run.settings.model_copy(update=facts)

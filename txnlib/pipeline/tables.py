@@ -36,7 +36,7 @@ from txnlib.pipeline.given_rows import (
     newest_rows_of,
     selected,
 )
-from txnlib.pipeline.inferred_settings import count_coordinator_partitions, infer_settings, know_metadata
+from txnlib.pipeline.inferred_settings import count_coordinator_partitions, infer_settings
 from txnlib.pipeline.run import Run
 from txnlib.pipeline.scheduler import RunChange, Step, TableStep, table_of, table_of_rules
 from txnlib.spark import findings
@@ -146,9 +146,10 @@ INGEST: Final[tuple[Step, ...]] = (
     _of_metadata(broker_sessions, SESSION_TYPES),
     _of_metadata(producer_id_blocks, BLOCK_TYPES),
     RunChange(
-        "know_metadata", ("segments", "metadata_log", "partition_assignments", "cluster_settings"), know_metadata
+        "infer_settings",
+        ("segments", "metadata_log", "transaction_log", "checkpoints", "partition_assignments", "cluster_settings"),
+        infer_settings,
     ),
-    RunChange("infer_settings", ("transaction_log", "segments", "checkpoints", "know_metadata"), infer_settings),
     COVERAGE,
 )
 
