@@ -120,7 +120,7 @@ class Audit:
         name. Raises MissingTableError if a table was never written, and Spark's own errors for an invalid query.
         """
         store = self._run().tables.store
-        from txnlib.engine.views import create_temporary_views  # needs PySpark
+        from txnlib.engine.store import create_temporary_views  # needs PySpark
 
         create_temporary_views(store, query)
         return store.spark.sql(query)
@@ -207,7 +207,7 @@ def _is_read_here(output: str) -> bool:
 def _on_engine(request: AuditRequest, run_id: str | None) -> Audit:
     try:
         from txnlib.engine.spark_session import active_session_kept
-        from txnlib.pipeline.query_run import query_run
+        from txnlib.pipeline.audit import query_run
         from txnlib.pipeline.run import reopen_run
     except ModuleNotFoundError as error:
         raise missing_extra("a DataFrame", error, request.schema) from error

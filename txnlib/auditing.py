@@ -17,11 +17,10 @@ from txnlib.core.instants import parse_instant
 from txnlib.engine.choice import EMBEDDED, choose
 from txnlib.engine.engine import open_engine
 from txnlib.engine.spark_session import active_session_kept
-from txnlib.engine.upgrade import opened
+from txnlib.engine.store import opened
 from txnlib.errors import UsageError
-from txnlib.pipeline.audit import carry_out_steps, close, report_made
+from txnlib.pipeline.audit import carry_out_steps, close, query_run, report_made
 from txnlib.pipeline.audit_request import INCREMENTAL, AuditRequest
-from txnlib.pipeline.query_run import query_run
 from txnlib.pipeline.run import open_run, silent
 from txnlib.pipeline.tables import AUDIT
 from txnlib.settings import GivenNumbers

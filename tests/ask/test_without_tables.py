@@ -6,7 +6,7 @@ import ast
 import subprocess
 import sys
 
-OPENS_TABLES = ("txnlib.ask.delta_rows", "txnlib.pipeline.query_run", "deltalake", "pyarrow", "pyspark")
+OPENS_TABLES = ("txnlib.ask.delta_rows", "txnlib.pipeline.audit", "deltalake", "pyarrow", "pyspark")
 #: Rooms of `txnlib.ask` that hand a run on, or open one.
 WITH_TABLES = {"__init__", "arrow_tables", "delta_rows", "diff", "main", "runs", "sql"}
 TEXT = {"str", "list[str]", "Iterator[str]", "list[Line]", "Markup"}

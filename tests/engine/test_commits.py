@@ -6,9 +6,9 @@ import pytest
 from deltalake import DeltaTable
 
 from tests.support.frames import frame
-from txnlib.engine.commits import MANY_FILES, SMALL_FILE_BYTES, Commit, commit_of, newest_commit
 from txnlib.engine.spark_tables import SparkTables
 from txnlib.engine.store import RunStore
+from txnlib.engine.tables import MANY_FILES, SMALL_FILE_BYTES, Commit, commit_of, newest_commit
 from txnlib.spark.schemas import TABLES
 
 

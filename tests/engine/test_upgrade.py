@@ -17,8 +17,7 @@ from tests.support.older_tables import ADDED, as_if_added, make_older, note_numb
 from txnlib.ask.delta_rows import Tables
 from txnlib.core.schema import TABLES, schema_number
 from txnlib.engine.spark_tables import SparkTables
-from txnlib.engine.store import RunStore, Store
-from txnlib.engine.upgrade import opened
+from txnlib.engine.store import RunStore, Store, opened
 from txnlib.errors import OtherSchemaError
 from txnlib.readers.arrow_schemas import arrow_schema
 from txnlib.spark.frames import arrow_of

@@ -18,7 +18,7 @@ from txnlib.ask.delta_rows import open_tables
 from txnlib.ask.sql import ask
 from txnlib.core.schema import ALWAYS_THERE, TABLES
 from txnlib.core.schema.views import OF_REPORT, VIEWS
-from txnlib.engine.views import create_views
+from txnlib.engine.store import create_views
 from txnlib.jobs import audit
 from txnlib.jobs.program import main
 

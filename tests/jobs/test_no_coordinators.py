@@ -16,7 +16,7 @@ from tests.support.metadata_log import MetadataLog
 from txnlib.ask.report_rows import report_of
 from txnlib.ask.report_text import render
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
-from txnlib.pipeline.query_run import query_run
+from txnlib.pipeline.audit import query_run
 
 ORDERS = ("orders", 0)
 END = 20 * MINUTE

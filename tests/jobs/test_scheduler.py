@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 from pyspark.errors import AnalysisException
 
-from txnlib.engine.commits import MANY_FILES, Commit
+from txnlib.engine.tables import MANY_FILES, Commit
 from txnlib.errors import StepError, UnreadableInputError
 from txnlib.pipeline import audit
 from txnlib.pipeline.scheduler import RunChange, TableStep, carry_out

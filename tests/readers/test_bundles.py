@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from txnlib.readers.bundles import (
+from txnlib.readers.capture import CaptureFile, FileKind
+from txnlib.readers.table_readers import (
     HEADERS_ONLY,
     MOST_TASK_BYTES,
     MOST_TASK_FILES,
@@ -12,7 +13,6 @@ from txnlib.readers.bundles import (
     TASK_FILES,
     bundle,
 )
-from txnlib.readers.capture import CaptureFile, FileKind
 
 MIB = 1 << 20
 

@@ -20,7 +20,7 @@ from txnlib.ask.main import main
 from txnlib.core.schema.rows_of_runs import OF_PARTS
 from txnlib.core.schema.views import VIEWS
 from txnlib.engine.tables import stored_columns
-from txnlib.pipeline.query_run import SparkRows
+from txnlib.pipeline.audit import SparkRows
 from txnlib.readers.arrow_schemas import arrow_schema
 from txnlib.settings import Settings
 from txnlib.spark.frames import frame_of

@@ -218,9 +218,9 @@ def _common(table: Any) -> Any:
 
 
 def _no_rows(name: str) -> str:
-    from txnlib.core.schema.views import no_rows  # as above
+    from txnlib.core.schema.views import without_rows  # as above
 
-    return no_rows(name)
+    return without_rows(name)
 
 
 def _check_regular(folder: str) -> None:

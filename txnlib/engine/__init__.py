@@ -6,8 +6,8 @@ In reading order:
 * `embedded`: the embedded engine; `guard`, `held_calls`: nobody else reaches it; `memory`: how
   much it may take
 * `spark_session`: a session of Spark for an audit, beside the one that is there
-* `store`: the rows of a run in its tables; `tables`, `delta_rs`, `spark_tables`, `commits`: how each engine keeps them
-* `upgrade`: tables of an older schema
+* `store`: the rows of a run in its tables; also those of an older schema, and the SQL views of a catalog
+* `tables`, `delta_rs`, `spark_tables`: how each engine keeps them
 * `pool_source`: the rows of a capture that processes read (`file_pool`), for the embedded engine
-* `views`, `retention`: SQL views of a catalog; old runs
+* `retention`: old runs
 """

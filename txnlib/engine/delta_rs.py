@@ -15,11 +15,11 @@ from pyspark.sql import DataFrame, SparkSession
 from txnlib.core.schema import TABLES
 from txnlib.core.schema.columns import Table
 from txnlib.core.schema.schema_number import Shape, contains, shape_of, stored_shape
-from txnlib.engine.commits import Commit
 from txnlib.engine.tables import (
     AUDIT_RUNS,
     CONSTRAINT,
     STATISTICS,
+    Commit,
     Rows,
     constraints_of,
     statistics_of,

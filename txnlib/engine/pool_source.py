@@ -11,8 +11,7 @@ from tempfile import mkdtemp
 from pyspark.sql import DataFrame
 
 from txnlib.engine.file_pool import processes, read_to_files
-from txnlib.readers.bundles import bundle
-from txnlib.readers.table_readers import READ_TABLES
+from txnlib.readers.table_readers import READ_TABLES, bundle
 from txnlib.spark.capture_source import SCHEMAS, CaptureSource
 from txnlib.spark.frames import no_rows
 

@@ -18,14 +18,15 @@ from pyspark.sql.types import StructType
 from txnlib.core.schema import TABLES as CATALOGUE
 from txnlib.core.schema.rows_of_runs import quoted
 from txnlib.core.schema.schema_number import Shape, contains, shape_of, stored_shape
-from txnlib.engine.commits import Commit, newest_commit
 from txnlib.engine.spark_session import all_settings, change
 from txnlib.engine.tables import (
     AUDIT_RUNS,
     CONSTRAINT,
     STATISTICS,
+    Commit,
     Rows,
     constraints_of,
+    newest_commit,
     statistics_of,
     stored_columns,
 )

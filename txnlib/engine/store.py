@@ -27,13 +27,14 @@ from pyspark.sql.types import LongType, StructField, StructType
 
 from txnlib.core.schema import ALWAYS_THERE
 from txnlib.core.schema.rows_of_runs import OF_PARTS, quoted
-from txnlib.core.schema.views import VIEWS
-from txnlib.engine.commits import Commit
-from txnlib.engine.tables import Rows, TableKeeper, stored_columns
+from txnlib.core.schema.schema_number import is_constrained_anew, number_of
+from txnlib.core.schema.views import VIEWS, named_by, without_rows
+from txnlib.engine.tables import AUDIT_RUNS, Commit, Rows, TableKeeper, stored_columns
 from txnlib.errors import MissingTableError, UsageError
 from txnlib.spark.frames import arrow_of, frame_of, no_rows
 from txnlib.spark.joins import broadcast, select
 from txnlib.spark.schemas import TABLES, spark_schema
+from txnlib.version import SCHEMA_NUMBER
 
 #: Error conditions of Delta if another writer changed or created the table since a write began.
 CONFLICTS: Final = (
@@ -214,3 +215,49 @@ class RunStore:
             del self.typed[key]
         if name == "segments":
             self._parts.clear()
+
+
+def opened(store: Store) -> Store:
+    """The store, whose tables have all columns. What was added since is NULL in the rows that are there.
+
+    Raises OtherSchemaError for tables that this version cannot read.
+    """
+    tables = store.tables
+    if not store.exists(AUDIT_RUNS):
+        return store
+    number = number_of(
+        str(store.output or store.schema),
+        tables.noted_number(),
+        lambda: {name: tables.shape(name) for name in TABLES if store.exists(name)},
+    )
+    if number < SCHEMA_NUMBER:
+        for name in TABLES:
+            if store.exists(name):
+                again_after_conflicts(tables.extend)(name, is_constrained_anew=is_constrained_anew(name, number))
+        # Last, so that an upgrade that was killed is made again.
+        again_after_conflicts(tables.note_number)()
+    return store
+
+
+def create_views(store: Store) -> None:
+    """Creates the views in the catalog schema of the tables. A folder cannot contain views.
+
+    A later run creates them again, once tables that are not there now have rows.
+    """
+    if store.schema is None:
+        return
+    names = {name: f"{store.schema}.{name}" for name in (*TABLES, *VIEWS)}
+    names |= {name: f"({without_rows(name)})" for name in TABLES if not store.exists(name)}
+    for name, view in VIEWS.items():
+        about = view.about.replace("'", "''")
+        query = view.named(names.__getitem__)
+        store.spark.sql(f"CREATE OR REPLACE VIEW {store.schema}.{name} COMMENT '{about}' AS {query}")
+
+
+def create_temporary_views(store: Store, query: str) -> None:
+    """Registers the tables and views that a query names in this session, with the rows of all runs."""
+    words, views = named_by(query)
+    for name in TABLES.keys() & set(words):
+        store.read_all(name).createOrReplaceTempView(name)
+    for name in views:
+        store.spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW {name} AS {VIEWS[name].named(str)}")

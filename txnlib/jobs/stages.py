@@ -20,8 +20,7 @@ from txnlib.jobs.progress import LINES, Meter, progress_reported
 from txnlib.jobs.result_files import ResultFiles
 from txnlib.page.report_page import render_page
 from txnlib.pipeline import run as pipeline_run
-from txnlib.pipeline.audit import carry_out_steps, close, report_made
-from txnlib.pipeline.query_run import SparkRows, query_run
+from txnlib.pipeline.audit import SparkRows, carry_out_steps, close, query_run, report_made
 from txnlib.pipeline.run import Run
 from txnlib.pipeline.scheduler import Step
 from txnlib.pipeline.tables import AUDIT, INGEST, RECONSTRUCT, REPORT

@@ -20,7 +20,7 @@ from txnlib.pipeline.given_rows import Given, having, rows_of_table, selected
 from txnlib.pipeline.run import Run
 from txnlib.pipeline.scheduler import RunChange, TableStep, table_of
 from txnlib.readers.capture_notes import DEFAULT_INSTANT, CaptureNotes
-from txnlib.readers.partition_folders import topic_partition_of
+from txnlib.readers.log_directories import topic_partition_of
 from txnlib.readers.typed_rows import arrow_rows
 from txnlib.settings import Settings
 from txnlib.spark.coordinators.coordinator_states import CURRENT_COPIES

@@ -14,21 +14,21 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from txnlib.core.display import Written, duration, printable, size, utc_time
+from txnlib.core.instants import BY_CLIENTS, BY_NOBODY
 from txnlib.core.kafka.coordinator_partition import CountBasis
 from txnlib.core.verdicts.cluster_facts import Thresholds
 from txnlib.engine.choice import choose, label
 from txnlib.engine.engine import Engine, open_engine
-from txnlib.engine.store import RunStore, Store
-from txnlib.engine.upgrade import opened
-from txnlib.errors import MissingTableError, UsageError, meant
+from txnlib.engine.store import RunStore, Store, opened
+from txnlib.errors import MissingTableError, UnreadableInputError, UsageError, meant
 from txnlib.pipeline.audit_request import INCREMENTAL, AuditRequest
 from txnlib.pipeline.clock import now
-from txnlib.pipeline.instant import instant_of
 from txnlib.pipeline.parts import read_segments, with_parts
 from txnlib.readers.capture import Capture, list_capture
 from txnlib.settings import BROKER_SETTINGS, Settings, SettingsFile, decide, read_settings_file
 from txnlib.spark.capture_source import CaptureSource
 from txnlib.spark.frames import local_rows
+from txnlib.spark.instants import clock_ms
 from txnlib.spark.schemas import TABLES
 from txnlib.version import __version__
 
@@ -258,3 +258,51 @@ def reading_text(capture: Capture) -> str:
     """How much an audit reads: `reading 214 files, 12.3 GiB`, and how much of that is new, if some is known."""
     new = "" if capture.size_to_read == capture.size else f", of which {size(capture.size_to_read)} are new"
     return f"reading {len(capture.files)} files, {size(capture.size)}{new}"
+
+
+BY_NOTES: Final = "newest capture instant"
+BY_BROKERS: Final = "newest broker-stamped time in the capture (no capture.json)"
+
+
+def instant_of(source: CaptureSource, now_ms: int) -> tuple[int, str]:
+    """The instant in epoch ms, and where it is from.
+
+    A client's time after `now_ms` counts as that: its clock is wrong. Without any time, the instant is 0. Raises
+    UnreadableInputError if something may be open, and no broker says when.
+    """
+    noted = source.capture.notes.newest_instant_ms
+    if noted is not None:
+        return noted, BY_NOTES
+    stamped = _newest(source.read("segments"), "newest_broker_ms")
+    if stamped is not None:
+        return stamped, BY_BROKERS
+    found = what_may_be_open(source)
+    if found is not None:
+        raise UnreadableInputError(
+            ", ".join(source.capture.inputs),
+            f"has {found}, and contains no time at which it was taken",
+            "Give --captured-at, or add a capture.json",
+        )
+    written = _newest(source.read("record_batches"), "max_timestamp_ms")
+    return (0, BY_NOBODY) if written is None else (min(written, now_ms), BY_CLIENTS)
+
+
+def what_may_be_open(source: CaptureSource) -> str | None:
+    """What in a capture may be, or belong to, an open transaction, in words; None if nothing may."""
+    for table, condition, says in (
+        ("record_batches", "coalesce(is_transactional, magic IS NULL OR magic > 1)", "transactional batches"),
+        ("producer_snapshots", "current_txn_first_offset IS NOT NULL", "open transactions in producer snapshots"),
+        ("live_producers", "current_transaction_start_offset IS NOT NULL", "open transactions by brokers' answers"),
+        ("transaction_log", "TRUE", "coordinators' records"),
+        ("console_log", "TRUE", "coordinators' records"),
+        ("live_transactions", "TRUE", "transactions by brokers' answers"),
+    ):
+        if source.may_have(table) and not source.read(table).where(condition).isEmpty():
+            return says
+    return None
+
+
+def _newest(rows: DataFrame, column: str) -> int | None:
+    """The newest instant in a column of epoch ms; None if there is none."""
+    found: Any = rows.agg(F.max(F.expr(clock_ms(column))).alias("newest")).first()
+    return None if found is None or found["newest"] is None else int(found["newest"])

@@ -19,7 +19,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from txnlib.core.display import Written
-from txnlib.engine.commits import Commit
+from txnlib.engine.tables import Commit
 from txnlib.errors import StepError, TxnlibError
 from txnlib.pipeline.clock import now
 from txnlib.pipeline.failure import failure_of, texts_of

@@ -29,7 +29,17 @@ from txnlib.core.kafka.constants import (
 from txnlib.errors import UnreadableInputError, UsageError
 from txnlib.readers.capture_notes import CAPTURE_JSON, CaptureNotes, merge_notes, read_capture_notes
 from txnlib.readers.fingerprints import ReadSegment
-from txnlib.readers.log_directories import META_PROPERTIES, Identities
+from txnlib.readers.log_directories import (
+    LONGEST_NAME,
+    META_PROPERTIES,
+    PARTITION_FOLDER,
+    Identities,
+    current_name,
+    end_of_source,
+    is_partition_folder,
+    partition_of_text,
+    topic_partition_of,
+)
 from txnlib.readers.other_files import (
     ARCHIVE,
     LET_IT,
@@ -38,15 +48,6 @@ from txnlib.readers.other_files import (
     TOO_LARGE,
     what_it_looks_like,
     why_not_read,
-)
-from txnlib.readers.partition_folders import (
-    LONGEST_NAME,
-    PARTITION_FOLDER,
-    current_name,
-    end_of_source,
-    is_partition_folder,
-    partition_of_text,
-    topic_partition_of,
 )
 from txnlib.readers.storage import files
 from txnlib.readers.storage.local_files import MAY_NOT, FolderEntry, shown

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final
@@ -17,7 +17,7 @@ from txnlib.core.text.lines import TextLines
 from txnlib.errors import UnreadableInputError
 from txnlib.readers import arrow_schemas, broker_files, segment, text_rows
 from txnlib.readers.arrow_schemas import SAMPLE_BYTES, TableBatches, one_pass
-from txnlib.readers.capture import CaptureFile, FileKind
+from txnlib.readers.capture import READ_WHOLE, CaptureFile, FileKind
 from txnlib.readers.fingerprints import bytes_per_request, known_begin
 from txnlib.readers.header_columns import AT_START
 from txnlib.readers.other_files import reason_of_unknown
@@ -269,3 +269,38 @@ SCHEMAS: Final[Mapping[str, pa.Schema]] = {
     "console_log": arrow_schemas.TRANSACTION_LOG,
 }
 READ_TABLES: Final = tuple(SCHEMAS)
+
+
+#: Number of bytes of small files per task: enough to be worth a task, and few enough to spread.
+TASK_BYTES: Final = 32 << 20
+#: In a large capture, a task reads more, because every Python task has a startup cost.
+MOST_TASK_BYTES: Final = 256 << 20
+#: A segment whose records are not decoded costs at most 1/4 of the time per byte of any other file.
+HEADERS_ONLY: Final = 4
+#: Number of small files per task, because opening each file takes time. In a large capture, a task reads more of them,
+#: too.
+TASK_FILES: Final = 256
+MOST_TASK_FILES: Final = 2_048
+
+
+def bundle(files: Sequence[CaptureFile], tasks: int) -> list[list[CaptureFile]]:
+    """The files in lists of about equal work, in order: `tasks` lists, or fewer if these would be too small.
+
+    If there are several lists, no list mixes topics that every audit reads in full with others.
+    """
+    works = [
+        file.extent if file.kind is not FileKind.SEGMENT or file.topic in READ_WHOLE else file.extent // HEADERS_ONLY
+        for file in files
+    ]
+    whole = max(sum(works), 1)
+    count = -(-whole // min(max(TASK_BYTES, whole // tasks), MOST_TASK_BYTES))
+    most_files = min(max(TASK_FILES, len(files) // tasks), MOST_TASK_FILES)
+    bundles: list[list[CaptureFile]] = []
+    done, last = 0, (-1, False)
+    for file, work in zip(files, works, strict=True):
+        kind = ((2 * done + work) * count // (2 * whole), count > 1 and file.topic in READ_WHOLE)
+        if kind != last or len(bundles[-1]) == most_files:
+            bundles.append([])
+        bundles[-1].append(file)
+        done, last = done + work, kind
+    return bundles

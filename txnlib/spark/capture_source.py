@@ -20,9 +20,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, StructField, StructType
 
 from txnlib.readers import table_readers
-from txnlib.readers.bundles import bundle
 from txnlib.readers.capture import Capture, CaptureFile
-from txnlib.readers.table_readers import READ_TABLES, may_hold, read_files
+from txnlib.readers.table_readers import READ_TABLES, bundle, may_hold, read_files
 from txnlib.spark.frames import no_rows
 from txnlib.spark.python_tasks import in_tasks
 from txnlib.spark.schemas import TABLES

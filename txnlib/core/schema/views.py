@@ -305,7 +305,7 @@ def named_by(query: str) -> tuple[list[str], list[str]]:
     return sorted(words - VIEWS.keys()), [name for name in VIEWS if name in words]
 
 
-def no_rows(name: str) -> str:
+def without_rows(name: str) -> str:
     """A query of Spark and DataFusion without rows, with the columns of a table as it is stored.
 
     It stands for a table that no run has had rows for.

@@ -2,15 +2,15 @@
 
 In reading order:
 
-* `dossier`, `coordinators`, `cluster_facts`: what is gathered, of one producer id and of the cluster; `earlier_audits`:
-  who saw it before; `in_sync`: where no coordinator can write
+* `dossier`, `coordinators`, `cluster_facts`: what is gathered, of one producer id and of the cluster;
+  `in_sync`: where no coordinator can write
 * `clocks`, `match`: whose clock stamped what, and what all histories say of which marker is a decision's
 * `past`, `case`: the case of one open transaction: what is gathered, and what follows from it;
   `files_beside`: what files beside logs know of it; `evidence_records`: its records in words
 * `reason`, `verdict`, `doubt`: the verdict
 * `abort_proof`, `statements`: whether an abort is safe
-* `axioms`, `carried`, `times`, `scene`, `world`, `no_commit`: whether some history agrees with every record,
-  and in none a COMMIT includes the open records; `world_story`: such a history in words
+* `axioms`, `carried` (what earlier audits saw), `times`, `scene`, `world`, `no_commit`: whether some history agrees
+  with every record, and in none a COMMIT includes the open records; `world_story`: such a history in words
 * `cause`, `cause_name`: why nobody ended it
 * `judged`, `abort_plan`: the rows of `open_transactions`, and the steps of `abort_plan`
 * `transaction_outcome`: the marker of a transaction on each partition

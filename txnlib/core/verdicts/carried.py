@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
+from txnlib.core.copies import CoverageRow
 from txnlib.core.verdicts.dossier import CoordinatorDecision, EarlierAudit, Hole
 
 
@@ -101,3 +102,13 @@ def are_one(left: CoordinatorDecision, right: CoordinatorDecision) -> bool:
         right.first_record_offset <= left.last_record_offset
     )
     return overlap or (left.start_ms is not None and left.start_ms == right.start_ms)
+
+
+def is_same_transaction(earlier: EarlierAudit, copy: CoverageRow, first_batch_crc: int | None) -> bool | None:
+    """Whether an earlier audit saw this transaction: the same topic id and the same first batch; None if nothing
+    tells."""
+    pairs = ((earlier.topic_id, copy.topic_id), (earlier.first_batch_crc, first_batch_crc))
+    known = [left == right for left, right in pairs if left is not None and right is not None]
+    if not all(known):
+        return False
+    return True if known else None

@@ -24,12 +24,12 @@ from txnlib.core.kafka_commands import (
 from txnlib.core.rows import row_of
 from txnlib.core.schema import row_class
 from txnlib.core.verdicts.abort_proof import proofs, safe_from_ms
+from txnlib.core.verdicts.carried import is_same_transaction
 from txnlib.core.verdicts.case import Case
 from txnlib.core.verdicts.cause import causes
 from txnlib.core.verdicts.cluster_facts import ClusterFacts
 from txnlib.core.verdicts.dossier import Dossier, EarlierAudit
 from txnlib.core.verdicts.doubt import known_at_ms
-from txnlib.core.verdicts.earlier_audits import is_same_transaction
 from txnlib.core.verdicts.evidence_records import evidence_records
 from txnlib.core.verdicts.no_commit import Answer, answer_of
 from txnlib.core.verdicts.reason import Reason, Verdict
