@@ -28,7 +28,6 @@ from txnlib.core.copies import ROLES, End, Role, is_current  # noqa: E402
 from txnlib.core.finding_catalogue import FINDINGS, Topic  # noqa: E402
 from txnlib.core.kafka.marker_acceptance import ACCEPTANCES, MarkerVersion  # noqa: E402
 from txnlib.core.kafka.transaction_state import STEPS, TransactionState  # noqa: E402
-from txnlib.core.verdicts.axioms import AXIOMS  # noqa: E402
 from txnlib.core.verdicts.doubt import (  # noqa: E402
     DOUBTS,
     LATE_BY,
@@ -46,6 +45,7 @@ from txnlib.core.verdicts.transaction_outcome import (  # noqa: E402
     DecisionState,
     MarkerEvidence,
 )
+from txnlib.core.verdicts.world import AXIOMS  # noqa: E402
 
 NOTE = "<!-- rendered by docs/render.py; do not edit -->\n"
 

@@ -9,8 +9,9 @@ In reading order:
   `files_beside`: what files beside logs know of it; `evidence_records`: its records in words
 * `reason`, `verdict`, `doubt`: the verdict
 * `abort_proof`, `statements`: whether an abort is safe
-* `axioms`, `carried` (what earlier audits saw), `times`, `scene`, `world`, `no_commit`: whether some history agrees
-  with every record, and in none a COMMIT includes the open records; `world_story`: such a history in words
+* `world` (it begins with the axioms), over `carried` (what earlier audits saw), `times` and `scene`; `no_commit`:
+  whether some history agrees with every record, and in none a COMMIT includes the open records; `world_story`: such a
+  history in words
 * `cause`, `cause_name`: why nobody ended it
 * `judged`, `abort_plan`: the rows of `open_transactions`, and the steps of `abort_plan`
 * `transaction_outcome`: the marker of a transaction on each partition

@@ -1,4 +1,4 @@
-"""The facts of a case as instants: what bounds every world (`axioms`), and what may have been lost.
+"""The facts of a case as instants: what bounds every world (`world.AXIOMS`), and what may have been lost.
 
 Its instants are names in `Times`: when each decision began, was decided and was complete, when each marker was written,
 when the first and the last open batch were; clocks are names there, too.
