@@ -50,10 +50,10 @@ def store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 @pytest.fixture(scope="module")
 def quickstart(tmp_path_factory: pytest.TempPathFactory, repository: Path, captures: Path) -> Path:
-    """The example, with what it lacks: snapshots, a packed dump, a metadata log, a file of nobody's and an empty
-    one."""
+    """One broker of the example, with what it lacks: snapshots, a packed dump, a metadata log, a file of nobody's and
+    an empty one."""
     folder = tmp_path_factory.mktemp("local") / "quickstart"
-    shutil.copytree(repository / "examples" / "quickstart", folder)
+    shutil.copytree(repository / "examples" / "quickstart", folder, ignore=shutil.ignore_patterns("2"))
     partition = next(folder.rglob("orders-0"))
     state = ProducerState(producer_epoch=1, last_sequence=4, last_offset=9, last_timestamp=TS)
     (partition / f"{10:020}.snapshot").write_bytes(encode_snapshot({7: state}))
