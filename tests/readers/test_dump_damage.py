@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.cuts import STRIDES, cuts
 from tests.support.dumps import (
     COORDINATOR_PATH,
     PATH,
@@ -67,16 +68,6 @@ def values(text: bytes, kind: type) -> list[Any]:
 def events(text: bytes) -> list[Any]:
     """Line by line."""
     return list(DumpReader(lines_in(text), None))
-
-
-def cuts(text: bytes, stride: int) -> list[int]:
-    """Places at a distance, and all around the ends of lines."""
-    ends = [match.end() for match in re.finditer(rb"\n", text)]
-    near = {end + distance for end in ends for distance in range(-3, 4)}
-    return sorted(cut for cut in near | {*range(0, len(text), stride)} if cut < len(text))
-
-
-STRIDES = pytest.mark.parametrize("stride", [7, pytest.param(1, marks=pytest.mark.slow)], ids=["few", "all"])
 
 
 @STRIDES

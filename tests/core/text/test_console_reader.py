@@ -21,6 +21,7 @@ from tests.support.consoles import (
     tombstone,
     unreadable,
 )
+from tests.support.cuts import STRIDES, cuts
 from txnlib.core.text import console
 from txnlib.core.text.console import read_lines, read_objects
 from txnlib.core.text.lines import TextLines
@@ -209,11 +210,12 @@ def test_a_damaged_object_is_named_and_harms_no_other(at: int, junk: bytes) -> N
     assert unreadable(printed) != []
 
 
+@STRIDES
 @pytest.mark.parametrize("name", [name for name in NAMES if "real" not in name])
-def test_a_text_cut_anywhere_tells_all_before_the_cut(name: str) -> None:
+def test_a_text_cut_anywhere_tells_all_before_the_cut(name: str, stride: int) -> None:
     text = console_text(name)
     whole = [value for value in read(text) if isinstance(value, ConsoleRecord)]
-    for end in range(len(text)):
+    for end in cuts(text, stride):
         printed = read(text[:end])
         expected = [value for value in whole if value.position + value.length <= end]
         assert [value for value in printed if isinstance(value, ConsoleRecord)] == expected
