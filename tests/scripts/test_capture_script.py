@@ -490,26 +490,33 @@ def test_notes_of_an_earlier_call_stay_where_the_cluster_is_not_asked_again(data
     assert changed == {"3/__transaction_state-0", "3/__transaction_state-4", f"3/{METADATA}"}
 
 
-HOSTILE = "$(touch hostile)", "x[$(touch hostile)]", "../../../precious", "orders-0"
+#: By the partition whose journal has it.
+HOSTILE = {
+    "__transaction_state-0": "$(touch hostile)",
+    "orders-12": "x[$(touch hostile)]",
+    "orders-0": "../../../precious",
+    "odd.name-1-0": "orders-0",
+}
 
 
 @pytest.mark.parametrize("field", range(4))
-@pytest.mark.parametrize("hostile", HOSTILE)
-def test_a_journal_of_an_earlier_call_is_no_program(data, out, tmp_path, monkeypatch, field, hostile):
+def test_a_journal_of_an_earlier_call_is_no_program(data, out, tmp_path, monkeypatch, field):
     """Bash evaluates what stands in its arithmetic and in the subscripts that it removes."""
     monkeypatch.chdir(tmp_path)
     capture(data, out)
-    journal = out / "3" / "orders-0" / "journal.capture"
-    lines = [line.split(" ") for line in journal.read_text().splitlines()]
-    for words in lines:
-        words[min(field, len(words) - 1)] = hostile
-    journal.write_text("".join(" ".join(words) + "\n" for words in lines))
+    for name, hostile in HOSTILE.items():
+        journal = out / "3" / name / "journal.capture"
+        lines = [line.split(" ") for line in journal.read_text().splitlines()]
+        for words in lines:
+            words[min(field, len(words) - 1)] = hostile
+        journal.write_text("".join(" ".join(words) + "\n" for words in lines))
     precious = write(tmp_path / "precious", "mine")
     capture(data, out)
     assert not (tmp_path / "hostile").exists()
     assert precious.read_text() == "mine"
-    assert segment(out / "3" / "orders-0").read_text() == segment(data / "orders-0").read_text()
-    assert "3/orders-0" in instants(out)
+    for name in HOSTILE:
+        assert segment(out / "3" / name).read_text() == segment(data / name).read_text()
+        assert f"3/{name}" in instants(out)
 
 
 def test_what_an_earlier_call_noted_of_the_cluster_stays_json(data, out, tmp_path, monkeypatch):
@@ -569,21 +576,22 @@ def test_text_is_printed_by_kafkas_tool_with_the_options_that_an_audit_needs(dat
     assert "3/first/__transaction_state-0" in instants(out)
 
 
-@pytest.mark.parametrize("length", [200, 241, 242, 249])
 @pytest.mark.parametrize("how", ["files", "text"])
-def test_a_topic_may_have_the_longest_name(data, out, home, length, how):
+def test_a_topic_may_have_the_longest_name(data, out, home, how):
     """Kafka: `Topic.MAX_NAME_LENGTH`, 249, and file systems take names of 255 bytes."""
-    topic = "o" * length
-    shutil.copytree(data / "orders-0", data / f"{topic}-1234")
+    topics = ["o" * length for length in (200, 241, 242, 249)]
+    for topic in topics:
+        shutil.copytree(data / "orders-0", data / f"{topic}-1234")
     options = [] if how == "files" else ["--text", "--kafka-home", home]
     for _ in range(2):
         capture(data, out, *options)
-    assert f"3/{topic}-1234" in instants(out)
-    if how == "files":
-        assert segment(out / "3" / f"{topic}-1234").read_text() == "orders-0 second "
-    else:
-        texts = [gzip.decompress(path.read_bytes()).decode() for path in (out / "3").glob("*.txt.gz")]
-        assert sum(f"{topic}-1234/{FIRST}.log" in text for text in texts) == 1
+    texts = [gzip.decompress(path.read_bytes()).decode() for path in (out / "3").glob("*.txt.gz")]
+    for topic in topics:
+        assert f"3/{topic}-1234" in instants(out)
+        if how == "files":
+            assert segment(out / "3" / f"{topic}-1234").read_text() == "orders-0 second "
+        else:
+            assert sum(f"/{topic}-1234/{FIRST}.log" in text for text in texts) == 1
     assert list(out.rglob("*.tmp")) == []
 
 
