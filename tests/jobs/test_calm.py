@@ -85,34 +85,37 @@ def damage(folder: Path) -> str:
     return "{size} of 1 file could not be read: {path}"
 
 
-UNREAD: Final = [paste, pack, put_into_plain_folder, lead_out, cut_copy, damage]
+#: As many as the first line names, in each.
+UNREAD: Final = [(paste, pack, lead_out), (put_into_plain_folder, cut_copy, damage)]
 
 
 @pytest.mark.usefixtures("engine")
-@pytest.mark.parametrize("make", UNREAD)
-def test_nothing_hangs_in_what_was_read_alone(capture: Path, tmp_path: Path, make: Any) -> None:
-    expected = make(capture)
+@pytest.mark.parametrize("makes", UNREAD, ids=["not placed", "not read"])
+def test_nothing_hangs_in_what_was_read_alone(capture: Path, tmp_path: Path, makes: tuple[Any, ...]) -> None:
+    expected = [make(capture) for make in makes]
     report = reported(capture, tmp_path / "out")
 
-    (row,) = {row["path"]: row for row in report.unread}.values()
-    sizes = {"size": _size(report.unreadable_bytes), "path": row["path"]}
-    assert report.answer[0].startswith(f"nothing hangs in what was read; {expected.format(**sizes)}")
-    assert (report.level, report.unreadable_files) == ("warning", 1)
+    rows = {row["path"]: row for row in report.unread}
+    assert report.answer[0].startswith("nothing hangs in what was read; ")
+    said = [{"size": _size(each.bytes), "path": each.paths[0]} for each in report.unread_by_reason]
+    for text in expected:
+        assert any(text.format(**each) in report.answer[0] for each in said), (text, report.answer[0])
+    assert (report.level, report.unreadable_files) == ("warning", len(makes))
     for condition in ("coverage", "unknown"):
-        assert "1 files not read, or not to their end" in matches(parse_fail_on(condition), report.counts)
+        assert f"{len(makes)} files not read, or not to their end" in matches(parse_fail_on(condition), report.counts)
     run = open_run(open_tables(str(tmp_path / "out")))
     found = results_of(run, report)
-    assert found["coverage"]["unreadable_files"] == 1
-    assert [each["path"] for each in found["coverage"]["not_read"]] == [row["path"]]
+    assert found["coverage"]["unreadable_files"] == len(makes)
+    assert sorted(each["path"] for each in found["coverage"]["not_read"]) == sorted(rows)
     gauges = render_metrics(Outcome("c", "1", 0, 0, 0, found=found))
-    assert 'txnlib_unreadable_files{cluster="c"} 1.0' in gauges
+    assert f'txnlib_unreadable_files{{cluster="c"}} {float(len(makes))}' in gauges
     assert f'txnlib_unreadable_bytes{{cluster="c"}} {float(report.unreadable_bytes)}' in gauges
     page = " ".join("".join(parsed(render_page(page_rows_of(run, tables=None))).itertext()).split())
-    assert row["reason"] in page
     assert "Nothing hangs in what was read" in page
-    if row["topic"] is None:
-        (listed,) = [each for each in answer_coverage(run, None).rows if each["status"] == NOT_READ]  # type: ignore[arg-type]
-        assert listed["detail"] == f"{row['path']}: {row['reason']}"
+    details = [each["detail"] for each in answer_coverage(run, None).rows if each["status"] == NOT_READ]  # type: ignore[arg-type]
+    for row in rows.values():
+        assert row["reason"] in page
+        assert (f"{row['path']}: {row['reason']}" in details) == (row["topic"] is None)
 
 
 def _size(count: int) -> str:
