@@ -158,7 +158,6 @@ def by_matcher(groups) -> Stored:
     return found
 
 
-@pytest.mark.both
 def test_the_stored_match_is_the_matchers(spark, groups):
     found, expected = stored(spark, groups), by_matcher(groups)
     assert {key: found.get(key, (None, None)) for key in expected} == expected
