@@ -194,7 +194,7 @@ def test_what_waits_behind_another_frees_nobody_and_who_ends_that_is_said(tmp_pa
         "; that frees nobody yet: it waits behind producer 1 (shop), which its coordinator ends by 2024-03-11 01:20:01Z"
         " at the latest"
     )
-    assert report.sections == ["HANGING", "OPEN"]
+    assert report.verdicts == ["HANGING", "OPEN"]
     assert "holds 9 offsets" in render(report)
     assert "its coordinator ends it by 2024-03-11 01:20:01Z at the latest" in " ".join(render(report).split())
 

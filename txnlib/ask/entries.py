@@ -14,7 +14,7 @@ from txnlib.ask.pending_commits import dropped_text, groups_text
 from txnlib.ask.queries import Row
 from txnlib.ask.report import Report
 from txnlib.ask.subject import GROUPS_TOPIC
-from txnlib.ask.words import LOOKS_LATE, PREPARED, ahead, clock, ends_text, named_producer, where, which_ends
+from txnlib.ask.words import LOOKS_LATE, PREPARED, Fact, ahead, clock, ends_text, named_producer, where, which_ends
 from txnlib.core.display import counted, duration, not_before, printable, size, some_of, told, utc_time
 from txnlib.core.kafka_commands import MS_PER_MINUTE
 from txnlib.core.rows import grouped
@@ -53,26 +53,26 @@ class Entry:
 
     title: str
     who: Sequence[str]
-    #: Label -> sentence; a label may come again.
-    facts: Sequence[tuple[str, str]]
+    #: A label may come again.
+    facts: Sequence[Fact]
     steps: Sequence[EntryStep]
     #: Whether a step is an abort by hand, which is checked before and after.
     is_by_hand: bool
     is_new: bool
 
 
-def cards(section: str, rows: Sequence[Row]) -> list[list[Row]]:
+def cards(verdict: str, rows: Sequence[Row]) -> list[list[Row]]:
     """Transactions that are handled together: those of one owner, if the owner has to act."""
-    if section not in IN_ONE_CARD:
+    if verdict not in IN_ONE_CARD:
         return [[row] for row in rows]
     return list(grouped(rows, lambda row: (row["transactional_id"], row["producer_id"])).values())
 
 
-def entry(section: str, rows: Sequence[Row], report: Report) -> Entry:
+def entry(verdict: str, rows: Sequence[Row], report: Report) -> Entry:
     """The entry of a card (`cards`)."""
     first = rows[0]
     who = [producer(first)]
-    is_of_owner = section in IN_ONE_CARD
+    is_of_owner = verdict in IN_ONE_CARD
     if is_of_owner:
         title = owner(first)
         is_two_phase = first["is_two_phase_commit"]
@@ -100,7 +100,7 @@ def entry(section: str, rows: Sequence[Row], report: Report) -> Entry:
         ("effect", _effect(first)),
         *(("note", told(note)) for note in first["notes"] or () if note != because),
     ]
-    facts = [(label, text) for label, text in said if text]
+    facts = [Fact(label, text) for label, text in said if text]
     return Entry(title, who, facts, _steps(first), first["abort_command"] is not None, _is_new(first, report))
 
 

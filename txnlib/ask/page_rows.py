@@ -27,7 +27,7 @@ from txnlib.core.verdicts.abort_plan import Action
 if TYPE_CHECKING:
     from txnlib.ask.acknowledgements import Acknowledged
 
-#: Number of transactions in each section with a story, which takes a dozen queries each.
+#: Number of transactions of each verdict with a story, which takes a dozen queries each.
 STORIES: Final[Mapping[str, int]] = {"HANGING": 6, "STUCK": 3, "LATE": 3, "SUSPECT": 2, PREPARED: 2, "UNKNOWN": 2}
 SHOWN_STEPS: Final = 40
 #: Most rows of a list. The page folds long lists, and says how many rows are left out if there are more.
@@ -163,8 +163,8 @@ def _with_ms(rows: list[Row], *names: str) -> list[Row]:
 def _stories(run: StoredRun, report: Report, numbers: Mapping[str, int]) -> dict[Key, Explained]:
     """The stories of the first transaction of each of the first cards."""
     stories: dict[Key, Explained] = {}
-    for section, most in numbers.items():
-        for row, *_ in cards(section, report.transactions.get(section, []))[:most]:
+    for verdict, most in numbers.items():
+        for row, *_ in cards(verdict, report.transactions.get(verdict, []))[:most]:
             stories[key_of(row)] = explain(run, row["topic"], row["partition"], row["start_offset"])
     return stories
 

@@ -14,7 +14,7 @@ from txnlib.ask.extents import Reach, held
 from txnlib.ask.pending_commits import waiting_text
 from txnlib.ask.queries import Row, transactions_of
 from txnlib.ask.stuck_ids import STUCK_ID, StuckId
-from txnlib.ask.words import INSTANTS_ASSUMED, LOOKS_LATE, PREPARED, ends_text, where
+from txnlib.ask.words import INSTANTS_ASSUMED, LOOKS_LATE, PREPARED, Fact, ends_text, where
 from txnlib.core.copies import LeaderBasis
 from txnlib.core.coverage.unread import UnreadFiles
 from txnlib.core.display import counted, duration, elapsed, offset_text, printable, size, utc_time
@@ -90,22 +90,6 @@ class FindingPlaces:
         named = list(dict.fromkeys(filter(None, map(_place_of_finding, first))))
         more = self.count - len(first)
         return ", ".join(named) + (f" and {more} more" if named and more > 0 else "")
-
-
-@dataclass(frozen=True, slots=True)
-class Fact:
-    """A sentence of the answer."""
-
-    says: str
-    #: A verdict, or `first`: what to do first.
-    label: str = ""
-    #: The number of transactions of the verdict.
-    number: int | None = None
-
-    def __str__(self) -> str:
-        if self.number is not None:
-            return f"{self.number} {self.label}, {self.says}"
-        return f"{self.label}: {self.says}" if self.label else self.says
 
 
 @dataclass(frozen=True)
@@ -297,11 +281,11 @@ class Report:
     def facts(self) -> list[Fact]:
         """What is wrong, what to do first, and what cannot wait."""
         return [
-            *([Fact(f"{self.nothing_wrong}  {self.calm}")] if self.calm else []),
+            *([Fact("", f"{self.nothing_wrong}  {self.calm}")] if self.calm else []),
             *self.counted,
-            *([Fact(self.first, "first")] if self.first else []),
-            *map(Fact, self.urgent),
-            *([Fact(self.new)] if self.new else []),
+            *([Fact("first", self.first)] if self.first else []),
+            *(Fact("", said) for said in self.urgent),
+            *([Fact("", self.new)] if self.new else []),
         ]
 
     @property
@@ -395,23 +379,24 @@ class Report:
         """The broken transactions, except those that only wait for a marker."""
         return [each for each in self.broken if not each.is_only_pending]
 
-    # ---- The sections
+    # ---- What is open
 
     @property
-    def sections(self) -> list[str]:
-        """What has transactions to show, the most urgent first; those in time only where something is wrong."""
+    def verdicts(self) -> list[str]:
+        """The verdicts (or LOOKS_LATE, or PREPARED) of which transactions are shown, the most urgent first; those in
+        time only where something is wrong."""
         is_calm = self.is_calm and self.topic is None
         return [name for name in MEANINGS if self.transactions.get(name) and not (is_calm and name == "OPEN")]
 
-    def number_of_rows(self, section: str) -> int:
-        """The rows of open_transactions that a section stands for, shown or not, without those acknowledged."""
-        listed = len(self.transactions.get(section, ()))
-        if section == PREPARED:
+    def number_of_rows(self, verdict: str) -> int:
+        """The rows of open_transactions of a verdict, shown or not, without those acknowledged."""
+        listed = len(self.transactions.get(verdict, ()))
+        if verdict == PREPARED:
             return listed
-        known = 0 if self.known is None else len(self.known.of_name(section))
-        if section == "OPEN":
+        known = 0 if self.known is None else len(self.known.of_name(verdict))
+        if verdict == "OPEN":
             return (self.extents["OPEN"].held if "OPEN" in self.extents else listed) - known
-        return int(self.counts.get("verdicts", {}).get(section, listed + known)) - known
+        return int(self.counts.get("verdicts", {}).get(verdict, listed + known)) - known
 
 
 def meaning(name: str, transactions: int) -> str:
@@ -425,7 +410,7 @@ def _counted(name: str, number: int, report: Report) -> Fact:
     said = "" if reach is None else f": {held(reach, report.as_of_ms)}"
     said += "" if name == "OPEN" else waiting_text(report.transactions.get(name, ()))
     known = 0 if report.known is None else report.known.whole.get(name, 0)
-    return Fact(f"{meaning(name, number)}{said}{f' ({known} acknowledged)' if known else ''}", name, number)
+    return Fact(name, f"{meaning(name, number)}{said}{f' ({known} acknowledged)' if known else ''}", number)
 
 
 def _counted_ids(report: Report) -> Fact:
@@ -433,8 +418,8 @@ def _counted_ids(report: Report) -> Fact:
     first, number = report.stuck_ids[0], len(report.stuck_ids)
     named = f"{printable(first.transactional_id)} has been in {first.for_how_long(report.as_of_ms)}"
     if number == 1:
-        return Fact(f"an id holds no partition, and can begin no transaction: {named}", STUCK_ID, 1)
-    return Fact(f"ids hold no partition, and can begin no transaction, the longest: {named}", STUCK_ID, number)
+        return Fact(STUCK_ID, f"an id holds no partition, and can begin no transaction: {named}", 1)
+    return Fact(STUCK_ID, f"ids hold no partition, and can begin no transaction, the longest: {named}", number)
 
 
 def _place_of_finding(row: Row) -> str:

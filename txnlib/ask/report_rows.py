@@ -113,7 +113,7 @@ def report_of(
         metadata_basis=run.settings["metadata_basis"],
         is_count_assumed=run.settings["coordinator_partitions_basis"] == "DEFAULT",
         counts=counts,
-        transactions=_sections(run, reach, known, shown),
+        transactions=_opened(run, reach, known, shown),
         actions={
             key[0]: count for key, count in run.grouped("abort_plan", ("action",), "count(*)", of_plan(run)).items()
         },
@@ -268,9 +268,7 @@ def finding_places(run: StoredRun, most: int) -> list[FindingPlaces]:
     return found
 
 
-def _sections(
-    run: StoredRun, reach: Mapping[str, Reach], known: Acknowledged | None, most: int
-) -> dict[str, list[Row]]:
+def _opened(run: StoredRun, reach: Mapping[str, Reach], known: Acknowledged | None, most: int) -> dict[str, list[Row]]:
     """The first transactions of each verdict, each with its step, what is behind it, and who waits."""
     found = {name: _planned(run, name, known, most) for name in MEANINGS if name in reach and name != "OPEN"}
     if "OPEN" in reach:

@@ -71,7 +71,7 @@ def navigation(page: Page) -> list[tuple[str, str, int | str]]:
 
 def anchor_of(name: str, page: Page) -> str | None:
     """The anchor of what shows the transactions of a verdict."""
-    if name in page.report.sections or name == STUCK_ID:
+    if name in page.report.verdicts or name == STUCK_ID:
         return name.lower()
     return "transactions" if name == "OPEN" else "acknowledged" if acknowledged_rows(name, page) else None
 
@@ -223,7 +223,7 @@ def _of_verdict(verdict: str) -> Section:
         heading=verdict,
         label="OPEN, holding" if verdict == "OPEN" else "",
         counts=partial(transactions, verdict),
-        is_there=lambda page: verdict in page.report.sections,
+        is_there=lambda page: verdict in page.report.verdicts,
     )
 
 

@@ -78,34 +78,34 @@ def _answer(report: Report) -> list[Line]:
 def _lines(section: Section, report: Report) -> list[Line]:
     """The lines of a section below its title; none if it is not there."""
     if section.verdict:
-        return _entries(section.verdict, report) if section.verdict in report.sections else []
+        return _entries(section.verdict, report) if section.verdict in report.verdicts else []
     if section.title == STUCK_ID:
         return _stuck_ids(report)
     return [(f"  {said}", section.indent) for said in section.says(report)]
 
 
-def _entries(section: str, report: Report) -> list[Line]:
+def _entries(verdict: str, report: Report) -> list[Line]:
     """The open transactions of a verdict: all in sums, the first ones in full, others in a line each."""
-    groups = cards(section, report.transactions[section])
-    is_roomy = sum(name not in (LOOKS_LATE, "OPEN") for name in report.sections) <= _FEW
-    in_full = IN_FULL_URGENT if section in _URGENT and is_roomy else IN_FULL
-    if section == "OPEN" or (section == LOOKS_LATE and not is_roomy):
+    groups = cards(verdict, report.transactions[verdict])
+    is_roomy = sum(name not in (LOOKS_LATE, "OPEN") for name in report.verdicts) <= _FEW
+    in_full = IN_FULL_URGENT if verdict in _URGENT and is_roomy else IN_FULL
+    if verdict == "OPEN" or (verdict == LOOKS_LATE and not is_roomy):
         in_full = 0
     shown = [row for group in groups[: in_full + IN_BRIEF] for row in group]
-    hidden = report.number_of_rows(section) - len(shown)
-    reach = report.extents.get(section)
+    hidden = report.number_of_rows(verdict) - len(shown)
+    reach = report.extents.get(verdict)
     lines: list[Line] = []
-    if hidden and reach is not None and section != "OPEN":
+    if hidden and reach is not None and verdict != "OPEN":
         lines += _in_all(reach)
     for number, group in enumerate(groups[:in_full]):
         lines += [""] if number or lines else []
-        lines += _entry_lines(section, group, report)
+        lines += _entry_lines(verdict, group, report)
     in_brief = groups[in_full : in_full + IN_BRIEF]
     lines += [""] if in_brief and in_full else []
     lines += [(f"  {brief(group, report)}", INDENT) for group in in_brief]
     if hidden > 0:
-        name = "OPEN" if section == PREPARED else section
-        lines.append(f"  and {_more(section, hidden, shown, reach)} (open --verdict {name})")
+        name = "OPEN" if verdict == PREPARED else verdict
+        lines.append(f"  and {_more(verdict, hidden, shown, reach)} (open --verdict {name})")
     return lines
 
 
@@ -119,25 +119,25 @@ def _stuck_ids(report: Report) -> list[Line]:
         said = [printable(each.transactional_id), *filter(None, [who]), state, coordinator]
         lines.append((f"  {'   '.join(said)}", INDENT))
         if number == 0:
-            lines += [line for label, text in each.facts() for line in labelled(label, text)]
+            lines += [line for fact in each.facts() for line in labelled(fact.label, fact.says)]
     more = len(report.stuck_ids) - 1 - IN_BRIEF
     lines += [f"  and {more} more (findings --name COMPLETION_OVERDUE)"] if more > 0 else []
     return lines
 
 
-def _entry_lines(section: str, rows: Sequence[Row], report: Report) -> list[Line]:
+def _entry_lines(verdict: str, rows: Sequence[Row], report: Report) -> list[Line]:
     """An entry on about a dozen lines: with its first cause, and without the checks of what is not an abort by hand.
 
     Commands stay in one piece. The page, and `txn-audit abort-plan`, have the rest.
     """
-    shown = entry(section, rows, report)
+    shown = entry(verdict, rows, report)
     lines: list[Line] = [(f"  {'   '.join([shown.title, *shown.who])}{'   new' if shown.is_new else ''}", INDENT)]
     causes = 0
-    for label, text in shown.facts:
-        causes += label == "cause"
-        is_seen_before = label != "seen" or rows[0]["runs_seen"] > 1
-        if is_seen_before and not (label == "cause" and (causes > 1 or section in IN_ONE_CARD)):
-            lines += labelled(label, text)
+    for fact in shown.facts:
+        causes += fact.label == "cause"
+        is_seen_before = fact.label != "seen" or rows[0]["runs_seen"] > 1
+        if is_seen_before and not (fact.label == "cause" and (causes > 1 or verdict in IN_ONE_CARD)):
+            lines += labelled(fact.label, fact.says)
     for step in shown.steps:
         if not step.must_print:
             old = "   (brokers before 3.0)" if step.label == "or" else ""
@@ -156,14 +156,14 @@ def labelled(label: str, text: str) -> list[Line]:
     return [line] if BOOTSTRAP in line else [(line, INDENT)]
 
 
-def _more(section: str, rows: int, shown: Sequence[Row], reach: Reach | None) -> str:
+def _more(verdict: str, rows: int, shown: Sequence[Row], reach: Reach | None) -> str:
     """What a section does not list, in transactions; in rows if these are of the listed transactions, or nobody counted
     them."""
-    later = "" if section == "OPEN" else ", later in the plan"
+    later = "" if verdict == "OPEN" else ", later in the plan"
     if reach is None:
         return f"{rows} more{later}"
     listed = len({(row["producer_id"], row["transactional_id"]) for row in shown})
-    transactions = (reach.holding if section == "OPEN" else reach.transactions) - listed
+    transactions = (reach.holding if verdict == "OPEN" else reach.transactions) - listed
     if transactions <= 0:
         return f"{counted(rows, 'more row')} of these"
     return f"{transactions} more{later}" if rows == transactions else f"{transactions} more, {rows} rows"
@@ -208,7 +208,7 @@ def _further(lines: Sequence[Line], report: Report, called: str) -> list[Line]:
     """
     if "/" not in report.output or refusal(report.output) is not None:
         return []
-    rows = [row for name in report.sections for row in report.transactions[name]]
+    rows = [row for name in report.verdicts for row in report.transactions[name]]
     first = min(rows, key=lambda row: (row["holds"] is False, row["number"] is None, row["number"] or 0), default=None)
     asked: list[tuple[str, list[str]]] = []
     if first is not None and refusal(first["topic"]) is None:

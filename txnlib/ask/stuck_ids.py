@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from txnlib.ask.queries import Filter, Row, StoredRun, among, column_names, ms
+from txnlib.ask.words import Fact
 from txnlib.core import kafka_commands
 from txnlib.core.display import elapsed, printable, utc_time
 from txnlib.core.finding_catalogue import Finding
@@ -47,15 +48,15 @@ class StuckId:
         state = "decided" if self.state is None else printable(self.state)
         return state if self.since_ms is None else f"{state} for {elapsed(as_of_ms - self.since_ms)}"
 
-    def facts(self) -> list[tuple[str, str]]:
-        """What is wrong and what helps, each with its label."""
-        since = [] if self.since_ms is None else [("since", f"{utc_time(self.since_ms)} by its coordinator")]
+    def facts(self) -> list[Fact]:
+        """What is wrong and what helps."""
+        since = [] if self.since_ms is None else [Fact("since", f"{utc_time(self.since_ms)} by its coordinator")]
         return [
-            ("why", WHY),
+            Fact("why", WHY),
             *since,
-            ("holds", "no partition: consumers get everything, but its application can begin no transaction"),
-            ("note", ADVICE),
-            ("do", kafka_commands.move_coordinator(self.coordinator_partition)),
+            Fact("holds", "no partition: consumers get everything, but its application can begin no transaction"),
+            Fact("note", ADVICE),
+            Fact("do", kafka_commands.move_coordinator(self.coordinator_partition)),
         ]
 
 

@@ -74,9 +74,9 @@ def _warnings(whole: TransactionStory, width: int) -> list[str]:
     if whole.stuck is not None:
         state = whole.stuck.for_how_long(whole.as_of_ms)
         out += folded(f"{STUCK_ID}  {state}, and it can begin no other transaction", width, INDENT)
-        for label, text in whole.stuck.facts():
-            line = f"  {label:<{LABEL}}{text}"
-            out += command_lines(line, width, INDENT) if BOOTSTRAP in text else folded(line, width, INDENT)
+        for fact in whole.stuck.facts():
+            line = f"  {fact.label:<{LABEL}}{fact.says}"
+            out += command_lines(line, width, INDENT) if BOOTSTRAP in fact.says else folded(line, width, INDENT)
     for verdict, rows in grouped(whole.warned, lambda row: row["verdict"]).items():
         places = some_of([f"{where(row)} from offset {row['start_offset']}" for row in rows], PLACES)
         out += folded(f"{verdict}  {meaning(verdict, 1)}: {places}", width, INDENT)

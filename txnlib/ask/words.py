@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final
 
 from txnlib.ask.queries import Filter, Row
@@ -13,6 +14,22 @@ INSTANTS_ASSUMED: Final = (
     "no capture.json notes when the copies were taken, so each counts as taken at its newest record: audit again with"
     " --captured-at TIME, when copying began"
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A sentence, with what it is about."""
+
+    #: Such as `why` or `holds`; in the answer of a report a verdict, `first`, or nothing.
+    label: str
+    says: str
+    #: The number of transactions of the verdict.
+    number: int | None = None
+
+    def __str__(self) -> str:
+        if self.number is not None:
+            return f"{self.number} {self.label}, {self.says}"
+        return f"{self.label}: {self.says}" if self.label else self.says
 
 
 def where(row: Row) -> str:
