@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.support.golden import assert_as_read, differences
+from tests.support.pages import broken
 from txnlib.ask.extents import Reach
 from txnlib.ask.grid import WIDTH
 from txnlib.ask.own_command import program
@@ -173,6 +174,8 @@ CALM: dict[str, dict[str, Any]] = {
     },
     "what ended": {"ended": (GONE,), "ended_known": 1},
     "what ended is many": {"ended": (GONE,) * 8, "ended_known": 8},
+    "one is split": {"broken": [broken()]},
+    "eight are split": {"broken": [replace(broken(), number=number) for number in range(8)]},
     "coordinators are missing": {"missing_coordinators": (7, 31)},
     "their number is assumed": {
         "missing_coordinators": tuple(range(49)),
