@@ -25,7 +25,8 @@ import txnlib  # noqa: E402
 from txnlib import settings  # noqa: E402
 from txnlib.ask.run_result import METRICS  # noqa: E402
 from txnlib.core.copies import ROLES, End, Role, is_current  # noqa: E402
-from txnlib.core.finding_catalogue import FINDINGS, Topic  # noqa: E402
+from txnlib.core.finding import Topic  # noqa: E402
+from txnlib.core.findings.catalogue import FINDINGS  # noqa: E402
 from txnlib.core.kafka.marker_acceptance import ACCEPTANCES, MarkerVersion  # noqa: E402
 from txnlib.core.kafka.transaction_state import STEPS, TransactionState  # noqa: E402
 from txnlib.core.verdicts.doubt import (  # noqa: E402
@@ -178,8 +179,8 @@ def _reasons() -> list[str]:
 
 def _findings() -> list[str]:
     lines = []
-    for severity in sorted({rule.severity for rule in FINDINGS.values()}, reverse=True):
-        rows = [(f"`{finding.name}`", rule.meaning) for finding, rule in FINDINGS.items() if rule.severity is severity]
+    for severity in sorted({each.severity for each in FINDINGS.values()}, reverse=True):
+        rows = [(f"`{each.name}`", each.meaning) for each in FINDINGS.values() if each.severity is severity]
         lines += [f"### {severity.name}\n", *table(("name", "meaning"), rows)]
     return lines
 
@@ -190,9 +191,9 @@ def _advice() -> list[str]:
 
 def _advice_of(topic: Topic) -> str:
     entries: dict[str, list[str]] = {}
-    for finding, rule in FINDINGS.items():
-        if rule.topic is topic:
-            entries.setdefault(rule.advice, []).append(finding.name)
+    for each in FINDINGS.values():
+        if each.topic is topic:
+            entries.setdefault(each.advice, []).append(each.name)
     lines = [f"### {topic}\n"]
     for advice, names in entries.items():
         bullet = f"* {', '.join(f'`{name}`' for name in names)}: {advice}"

@@ -16,7 +16,7 @@ from txnlib.ask.delta_rows import TABLES_VARIABLE, open_run, open_tables
 from txnlib.ask.main import main
 from txnlib.ask.overviews import answer_open
 from txnlib.ask.words import LOOKS_LATE
-from txnlib.core.finding_catalogue import Severity
+from txnlib.core.finding import Severity
 from txnlib.core.verdicts.abort_plan import Action
 from txnlib.core.verdicts.reason import Verdict
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from txnlib.core.finding_catalogue import Finding
+from txnlib.core.findings.catalogue import FINDINGS
 from txnlib.core.verdicts.reason import Verdict
 
 
@@ -25,4 +25,4 @@ def test_every_finding_has_one_place(sections):
         for entry in re.findall(r"^\* ((?:`\w+`,?\s+)*`\w+`):", sections[1], re.MULTILINE)
         for name in re.findall(r"\w+", entry)
     ]
-    assert sorted(named) == sorted(finding.name for finding in Finding)
+    assert sorted(named) == sorted(FINDINGS)

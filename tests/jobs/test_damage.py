@@ -7,7 +7,7 @@ import pytest
 
 from tests.support import live_output
 from tests.support.audits import audited
-from txnlib.core.finding_catalogue import Finding
+from txnlib.core.findings.transaction_index_findings import TRANSACTION_INDEX_DISAGREES
 from txnlib.core.kafka.broker_files import INDEX_ENTRY, AbortedTxn, read_transaction_index
 
 #: Copies of one capture, each with one documented damage (tests/captures: damaged-3.8/cases).
@@ -61,7 +61,7 @@ def test_a_healthy_cluster_has_no_verdict_but_open_and_no_finding_above_info(cap
     assert [row for row in tables.rows("findings") if row["severity"] != "INFO"] == []
 
 
-INDEX_DISAGREES = Finding.TRANSACTION_INDEX_DISAGREES.name
+INDEX_DISAGREES = TRANSACTION_INDEX_DISAGREES.name
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ import pytest
 
 from tests.support.log_bytes import encode_batch, encode_transaction_log_batch, encode_transaction_log_key
 from tests.support.log_notation import TS, judged, rec
-from txnlib.core.finding_catalogue import Finding
-from txnlib.core.kafka.coordinator import SuspectStep, oddities
+from txnlib.core.finding import Finding
+from txnlib.core.kafka.coordinator import COORDINATOR_EPOCH_WENT_BACK, ILLEGAL_TRANSITION, SuspectStep, oddities
 from txnlib.core.kafka.record_batch import HEADER, Record
 from txnlib.core.kafka.transaction_log import TransactionLogEntry
 from txnlib.readers.decoded_records import entry_row, iter_entries
@@ -96,7 +96,7 @@ def test_F05_a_log_that_comes_back_to_a_coordinator_is_held_at_the_newer_epoch()
 def test_F05_a_coordinator_epoch_never_comes_back() -> None:
     loaded = Loaded(*written(F01[:1], leader_epoch=1), *written(F01[1:2], at=1))
 
-    assert loaded.findings == [Finding.COORDINATOR_EPOCH_WENT_BACK]
+    assert loaded.findings == [COORDINATOR_EPOCH_WENT_BACK]
 
 
 EXPIRABLE = ["E", "CC", "CA"]
@@ -112,7 +112,7 @@ def test_F13_an_expired_id_is_gone_and_the_others_stay(state: str) -> None:
 
 @pytest.mark.parametrize("state", ["PC", "PA"])
 def test_F13_an_id_that_has_decided_does_not_expire(state: str) -> None:
-    assert Loaded(*written([one("O", *T1), one(state, *T1), "one"])).findings == [Finding.ILLEGAL_TRANSITION]
+    assert Loaded(*written([one("O", *T1), one(state, *T1), "one"])).findings == [ILLEGAL_TRANSITION]
 
 
 def test_F16_expired_ids_leave_in_several_batches_of_many_tombstones() -> None:
@@ -147,7 +147,7 @@ def test_F19_every_id_is_listed_but_a_dead_one_which_no_log_holds() -> None:
         [f"t{n}" for n in range(8)],
         [],
     )
-    assert Loaded(*written([dead])).findings == [Finding.ILLEGAL_TRANSITION]
+    assert Loaded(*written([dead])).findings == [ILLEGAL_TRANSITION]
 
 
 #: states as the tool's options name them -> ids.

@@ -19,7 +19,8 @@ from tests.support import kafka, producers, wire_client
 from tests.support.audits import audited
 from tests.support.delta_tables import READ_BY_COMMANDS
 from txnlib.ask.delta_rows import Tables
-from txnlib.core.finding_catalogue import FINDINGS, Finding, Severity
+from txnlib.core.finding import Severity
+from txnlib.core.findings.catalogue import FINDINGS
 from txnlib.readers.capture_notes import read_capture_notes
 
 SCRIPT = Path(__file__).resolve().parent.parent.parent / "scripts" / "capture.sh"
@@ -122,7 +123,7 @@ def test_every_copy_is_complete_though_the_call_was_killed_and_the_broker_wrote_
     rows = tables.rows("coverage")
     assert {(row["status"], row["detail"], row["is_instant_assumed"]) for row in rows} == {("COMPLETE", None, False)}
     assert len(rows) == 2 * 2 + 3 + 1 + 1, "coordinators twice, the topics, and the cluster's metadata"
-    severe = [row for row in tables.rows("findings") if FINDINGS[Finding[row["name"]]].severity is not Severity.INFO]
+    severe = [row for row in tables.rows("findings") if FINDINGS[row["name"]].severity is not Severity.INFO]
     assert severe == []
 
 

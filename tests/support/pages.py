@@ -17,7 +17,7 @@ from txnlib.ask.report import FindingPlaces, Report
 from txnlib.ask.transaction import TransactionStory
 from txnlib.ask.words import PREPARED
 from txnlib.core.coverage.unread import UnreadFiles
-from txnlib.core.finding_catalogue import FINDINGS, Finding
+from txnlib.core.findings.marker_findings import SPLIT_OUTCOME
 
 AS_OF = 1_795_246_961_899
 START = AS_OF - 1_380_000
@@ -262,9 +262,8 @@ def findings() -> list[FindingPlaces]:
         {**HERE, "offset": offset, "producer_id": 9, "transactional_id": "gone", "evidence": "a marker"}
         for offset in (7, 9)
     ]
-    split = FINDINGS[Finding.SPLIT_OUTCOME]
     return [
-        FindingPlaces("SPLIT_OUTCOME", "CRITICAL", 2, split.meaning, split.advice, places),
+        FindingPlaces("SPLIT_OUTCOME", "CRITICAL", 2, SPLIT_OUTCOME.meaning, SPLIT_OUTCOME.advice, places),
         FindingPlaces("COPY_OF_DELETED_TOPIC", "INFO", 5, "A topic was deleted.", "nothing to do."),
     ]
 

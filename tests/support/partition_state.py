@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from txnlib.core.finding_catalogue import Finding
+from txnlib.core.finding import Finding
 from txnlib.core.kafka.constants import PRODUCER_ID_EXPIRATION_MS
 from txnlib.core.kafka.producer_state import (
     UNKNOWN_PRODUCER,

@@ -27,7 +27,7 @@ from pydantic import (
 
 from txnlib.ask.queries import KEY, Filter, Key, Row, StoredRun, key_of
 from txnlib.ask.words import PREPARED, name_of, named
-from txnlib.core.finding_catalogue import Finding
+from txnlib.core.findings.catalogue import FINDINGS
 from txnlib.core.rows import grouped
 from txnlib.core.schema import shown
 from txnlib.errors import ConfigError, meant, refuse_fifo
@@ -46,7 +46,7 @@ def _instant(value: datetime | date) -> datetime:
 
 
 def _known_name(name: str) -> str:
-    if name not in Finding.__members__:
+    if name not in FINDINGS:
         raise ValueError("no finding has this name (docs/rules/reference.md lists them)")
     return name
 

@@ -16,7 +16,8 @@ from txnlib.ask.subject import GROUPS_TOPIC, equal
 from txnlib.ask.words import counted_as, named
 from txnlib.core.application import application_of, compiled
 from txnlib.core.display import at_offset, counted
-from txnlib.core.finding_catalogue import Finding, Severity
+from txnlib.core.finding import Severity
+from txnlib.core.findings.catalogue import FINDINGS
 from txnlib.core.schema import shown
 from txnlib.errors import UsageError, meant
 
@@ -54,8 +55,8 @@ def answer_findings(run: StoredRun, options: Namespace) -> CommandOutput:
     ranks = " ".join(f"WHEN '{each.name}' THEN {each.value}" for each in Severity)
     order = f'CASE "severity" {ranks} END DESC, "name", "topic", "partition", "offset"'
     rows = run.rows("findings", shown("findings"), where, order=order, limit=None if is_table else options.limit)
-    if not rows and options.name is not None and options.name not in Finding.__members__:
-        raise UsageError(f"there is no finding {options.name}{meant(options.name, Finding.__members__)}")
+    if not rows and options.name is not None and options.name not in FINDINGS:
+        raise UsageError(f"there is no finding {options.name}{meant(options.name, FINDINGS)}")
     people = (
         findings_of_applications(rows, run.settings.get("application_patterns", ()))[: options.limit]
         if is_table

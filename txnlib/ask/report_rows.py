@@ -16,7 +16,8 @@ from txnlib.ask.words import PREPARED, ahead, counted_as, name_of, named, where,
 from txnlib.core.copies import UNOPENED
 from txnlib.core.coverage.unread import UnreadFiles
 from txnlib.core.display import not_before, printable, told
-from txnlib.core.finding_catalogue import FINDINGS, Finding, Severity
+from txnlib.core.finding import Severity
+from txnlib.core.findings.catalogue import FINDINGS
 from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from txnlib.core.schema import shown
 from txnlib.core.verdicts.abort_plan import NO_ACTION, OF_WHOLE_TRANSACTION, Action
@@ -260,7 +261,7 @@ def finding_places(run: StoredRun, most: int) -> list[FindingPlaces]:
     order = '"topic" NULLS LAST, "partition", "offset", "producer_id", "transactional_id"'
     found = []
     for (name, severity), count in worst_first:
-        rule = FINDINGS[Finding[name]]
+        rule = FINDINGS[name]
         of_severity: list[Filter] = [("name", "=", name), ("severity", "=", severity)]
         is_told = severity != Severity.INFO.name
         places = run.rows("findings", shown("page: findings"), of_severity, order=order, limit=most) if is_told else []

@@ -10,7 +10,7 @@ from txnlib.ask.queries import Filter, Row, StoredRun, among, column_names, ms
 from txnlib.ask.words import Fact
 from txnlib.core import kafka_commands
 from txnlib.core.display import elapsed, printable, utc_time
-from txnlib.core.finding_catalogue import Finding
+from txnlib.core.findings.coordinator_findings import COMPLETION_OVERDUE
 
 #: Most of these to read.
 MOST: Final = 1_000
@@ -66,7 +66,7 @@ def stuck_ids(run: StoredRun, known: Sequence[Sequence[Filter]] = (), name: str 
     `known`: the filters of acknowledged findings, which are left out. `name`: only this id.
     """
     named: list[Filter] = [] if name is None else [("transactional_id", "=", name)]
-    overdue = [("name", "=", Finding.COMPLETION_OVERDUE.name), ("transactional_id", "IS NOT", None), *named]
+    overdue = [("name", "=", COMPLETION_OVERDUE.name), ("transactional_id", "IS NOT", None), *named]
     found = run.rows("findings", _FINDING, overdue, order='"transactional_id"', limit=MOST, is_optional=True)
     left = [row for row in found if not any(_meets(row, filters) for filters in known)]
     if not left:

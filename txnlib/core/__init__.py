@@ -8,7 +8,7 @@ In reading order:
 * `cluster_metadata`: the tables of the cluster's own log
 * `copies`, `coverage`: what a copy of a log proves
 * `verdicts`: what an open transaction is, why, and whether an abort is safe
-* `findings`: what can be odd in a log; `finding_catalogue` lists it
+* `findings`: what can be odd in a log; `finding` says what a finding is
 * `tables`: the other tables that grow with the cluster, one module each
 * `application`, `ended_by`: whose a transactional id is, and who ended a transaction
 * `batch_runs`: rows of batches that follow one another

@@ -18,7 +18,7 @@ from txnlib.core.cluster_metadata import (
     partition_assignments,
     producer_id_blocks,
 )
-from txnlib.core.finding_catalogue import Finding
+from txnlib.core.findings.live_answer_findings import LIVE_STABLE_OFFSET_DISAGREES
 from txnlib.core.kafka.metadata_records import MetadataType
 from txnlib.core.tables.abort_plan import abort_plan
 from txnlib.core.tables.blocked_groups import blocked_groups
@@ -207,7 +207,7 @@ REPORT: Final[tuple[Step, ...]] = (
         partitions,
         unstable_offsets=selected(unstable_offsets),
         open_transactions=foremost_open(),
-        answered_offsets=having("findings", name=[Finding.LIVE_STABLE_OFFSET_DISAGREES.name]),
+        answered_offsets=having("findings", name=[LIVE_STABLE_OFFSET_DISAGREES.name]),
         unstable_batches=answered(unstable_batches),
     ),
     table_of(transaction_outcomes),

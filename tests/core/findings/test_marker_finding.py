@@ -7,8 +7,14 @@ from dataclasses import replace
 import pytest
 
 from tests.support.log_notation import TS
-from txnlib.core.finding_catalogue import Finding
-from txnlib.core.findings.marker_findings import Decision, Marker, marker_finding
+from txnlib.core.findings.marker_findings import (
+    MARKER_OF_DEPOSED_COORDINATOR,
+    MARKER_WITHOUT_DECISION,
+    SPLIT_OUTCOME,
+    Decision,
+    Marker,
+    marker_finding,
+)
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS
 
 SECOND = 1_000
@@ -46,7 +52,7 @@ def test_the_first_marker_of_a_decision_is_its_own(type, ends_data):
 
 def test_a_marker_that_is_stamped_before_its_decision_is_the_decisions_while_clocks_may_differ():
     assert found(at=TS - CLOCKS_DIFFER_MS, after=decision()) is None
-    assert found(at=TS - CLOCKS_DIFFER_MS - 1, after=decision(open_for=0)) is Finding.MARKER_WITHOUT_DECISION
+    assert found(at=TS - CLOCKS_DIFFER_MS - 1, after=decision(open_for=0)) is MARKER_WITHOUT_DECISION
 
 
 def test_M10_markers_written_again_after_a_failover_are_no_harm():
@@ -55,24 +61,24 @@ def test_M10_markers_written_again_after_a_failover_are_no_harm():
 
 
 def test_M20_an_abort_by_hand_inside_a_transaction_that_commits_splits_it():
-    assert found("ABORT", TS - 500, after=decision("COMMIT")) is Finding.SPLIT_OUTCOME
+    assert found("ABORT", TS - 500, after=decision("COMMIT")) is SPLIT_OUTCOME
     before = decision("ABORT", at=TS - 60 * SECOND)
-    assert found("ABORT", TS - 500, before=before, is_first=False, after=decision("COMMIT")) is Finding.SPLIT_OUTCOME
+    assert found("ABORT", TS - 500, before=before, is_first=False, after=decision("COMMIT")) is SPLIT_OUTCOME
 
 
 def test_an_abort_by_hand_inside_a_transaction_that_aborts_splits_nothing():
     late = decision("ABORT", at=TS + 5 * SECOND, open_for=10 * SECOND)
-    assert found("ABORT", TS, after=late) is Finding.MARKER_WITHOUT_DECISION
+    assert found("ABORT", TS, after=late) is MARKER_WITHOUT_DECISION
 
 
 @pytest.mark.parametrize("at", [TS, TS + 20])
 def test_a_marker_against_the_decision_while_markers_are_written_splits_it(at):
-    assert found("ABORT", at, before=decision("COMMIT")) is Finding.SPLIT_OUTCOME
-    assert found("ABORT", TS + 21, before=decision("COMMIT")) is Finding.MARKER_WITHOUT_DECISION
+    assert found("ABORT", at, before=decision("COMMIT")) is SPLIT_OUTCOME
+    assert found("ABORT", TS + 21, before=decision("COMMIT")) is MARKER_WITHOUT_DECISION
 
 
 def test_a_marker_against_a_pending_decision_splits_it_however_late():
-    assert found("ABORT", TS + HOUR // 2, before=decision("COMMIT", takes=None)) is Finding.SPLIT_OUTCOME
+    assert found("ABORT", TS + HOUR // 2, before=decision("COMMIT", takes=None)) is SPLIT_OUTCOME
 
 
 @pytest.mark.parametrize(
@@ -91,7 +97,7 @@ def test_a_dump_that_prints_no_type_contradicts_nothing():
 
 # Limits.
 
-SPLIT, STRAY = Finding.SPLIT_OUTCOME, Finding.MARKER_WITHOUT_DECISION
+SPLIT, STRAY = SPLIT_OUTCOME, MARKER_WITHOUT_DECISION
 LONG = decision("COMMIT", at=TS, open_for=2 * HOUR, takes=2 * HOUR)
 UNCOMPARED = 5 * 60 * SECOND
 
@@ -137,7 +143,7 @@ def test_a_marker_inside_a_live_transaction_comes_after_its_start():
 )
 def test_only_a_lower_coordinator_epoch_is_a_deposed_coordinators(own, decisions, expected):
     finding = found(before=decision(coordinator_epoch=decisions), coordinator_epoch=own)
-    assert finding is (Finding.MARKER_OF_DEPOSED_COORDINATOR if expected else None)
+    assert finding is (MARKER_OF_DEPOSED_COORDINATOR if expected else None)
 
 
 def test_a_marker_by_hand_after_the_end_is_before_the_next_start():

@@ -7,16 +7,8 @@ from dataclasses import replace
 import pytest
 
 from txnlib.core.findings.copy_findings import CopiedRow, DifferingCopies, of_copies
-from txnlib.core.findings.marker_findings import (
-    Decision,
-    EarlyWrite,
-    Marker,
-    OddMarker,
-    UnmarkedPartition,
-    of_early_writes,
-    of_markers,
-    of_unmarked,
-)
+from txnlib.core.findings.marker_findings import Decision, Marker, OddMarker, of_markers
+from txnlib.core.findings.transaction_findings import EarlyWrite, UnmarkedPartition, of_early_writes, of_unmarked
 from txnlib.core.findings.transaction_index_findings import IndexedAbort, UnindexedAbort, of_indexed, of_unindexed
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, UNKNOWN_CLOCKS_DIFFER_MS
 

@@ -10,9 +10,11 @@ import pytest
 from txnlib.core.cluster_metadata import PartitionAssignment
 from txnlib.core.copies import CoverageRow
 from txnlib.core.display import told
-from txnlib.core.finding_catalogue import FINDINGS, Finding, Severity
+from txnlib.core.finding import Severity
+from txnlib.core.findings.catalogue import FINDINGS
 from txnlib.core.findings.finding_row import as_json, found
 from txnlib.core.findings.metadata_findings import metadata_findings
+from txnlib.core.findings.transaction_findings import MARKER_MISSING
 
 TS = 1_700_000_000_000
 ELECTED = PartitionAssignment(topic="orders", leader=2, leader_epoch=5, is_unclean=True, since_ms=TS, since_offset=40)
@@ -64,10 +66,10 @@ def test_each_copy_of_a_deleted_topic_is_found() -> None:
 
 
 def test_a_row_has_severity_and_meaning_from_the_catalogue() -> None:
-    for finding, rule in FINDINGS.items():
+    for finding in FINDINGS.values():
         row = found(finding, "shown")
-        assert (row.name, row.severity, row.message) == (finding.name, rule.severity.name, rule.meaning)
-    assert found(Finding.MARKER_MISSING, "shown", severity=Severity.WARNING).severity == "WARNING"
+        assert (row.name, row.severity, row.message) == (finding.name, finding.severity.name, finding.meaning)
+    assert found(MARKER_MISSING, "shown", severity=Severity.WARNING).severity == "WARNING"
 
 
 @dataclass(frozen=True)

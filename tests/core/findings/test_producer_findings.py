@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from txnlib.core.cluster_metadata import ProducerIdBlock
-from txnlib.core.findings.coordinator_findings import (
+from txnlib.core.findings.abandoned_id_findings import (
     FEW,
     MANY_PRODUCER_IDS,
     MANY_TRANSACTIONAL_IDS,

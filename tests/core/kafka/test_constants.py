@@ -3,7 +3,7 @@
 import pytest
 
 from txnlib.core.ended_by import REINITIALIZED_WITHIN_MS
-from txnlib.core.findings.coordinator_findings import (
+from txnlib.core.findings.abandoned_id_findings import (
     FEW,
     LEFT_BEHIND_AFTER_MS,
     MANY_PRODUCER_IDS,

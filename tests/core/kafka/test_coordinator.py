@@ -6,8 +6,13 @@ from itertools import pairwise
 import pytest
 
 from tests.support.log_notation import TS, judged, rec
-from txnlib.core.finding_catalogue import Finding
-from txnlib.core.kafka.coordinator import SuspectStep, oddities
+from txnlib.core.kafka.coordinator import (
+    COORDINATOR_EPOCH_WENT_BACK,
+    EPOCH_BEYOND_EXHAUSTION,
+    ILLEGAL_TRANSITION,
+    SuspectStep,
+    oddities,
+)
 from txnlib.core.kafka.transaction_log import TransactionLogEntry
 
 P, Q = 40, 9893
@@ -20,7 +25,7 @@ def step(
 ) -> list[str]:
     """What no coordinator does in the step between two records of one leader."""
     found = list(oddities(SuspectStep(judged(before), judged(after), is_consecutive)))
-    assert {finding for finding, _ in found} <= {Finding.ILLEGAL_TRANSITION}
+    assert {finding for finding, _ in found} <= {ILLEGAL_TRANSITION}
     return [says for _, says in found]
 
 
@@ -234,10 +239,10 @@ def test_a_change_that_nobody_acts_on_is_no_finding(before: TransactionLogEntry,
 
 #: id and reason -> a record that is odd by itself.
 ODD_RECORDS = {
-    "E03 handed out at the last epoch": (rec("E", P, 32767), [Finding.EPOCH_BEYOND_EXHAUSTION]),
-    "E13 Ongoing at an epoch that cannot be fenced": (rec("O", P, 32767, A), [Finding.EPOCH_BEYOND_EXHAUSTION]),
-    "a state of the memory": (rec("DEAD", P, 3), [Finding.ILLEGAL_TRANSITION]),
-    "the other one": (rec("FENCE", P, 3), [Finding.ILLEGAL_TRANSITION]),
+    "E03 handed out at the last epoch": (rec("E", P, 32767), [EPOCH_BEYOND_EXHAUSTION]),
+    "E13 Ongoing at an epoch that cannot be fenced": (rec("O", P, 32767, A), [EPOCH_BEYOND_EXHAUSTION]),
+    "a state of the memory": (rec("DEAD", P, 3), [ILLEGAL_TRANSITION]),
+    "the other one": (rec("FENCE", P, 3), [ILLEGAL_TRANSITION]),
     "the highest epoch a client may hold": (rec("O", P, 32766), []),
     "the epoch of a marker at exhaustion": (rec("PA", P, 32767), []),
     "E25 Complete without a start": (rec("CC", P, 3, start_timestamp_ms=None), []),
@@ -254,4 +259,4 @@ def test_a_record_can_be_odd_by_itself(name: str) -> None:
 @pytest.mark.parametrize(("before", "after", "went_back"), [(3, 3, False), (3, 4, False), (4, 3, True)])
 def test_leader_epochs_never_decrease_in_a_log(before: int, after: int, went_back: bool, is_consecutive: bool) -> None:
     seen = list(oddities(SuspectStep(judged(ONGOING, before), judged(ONGOING, after), is_consecutive)))
-    assert seen == ([(Finding.COORDINATOR_EPOCH_WENT_BACK, "coordinator epoch 4 to 3")] if went_back else [])
+    assert seen == ([(COORDINATOR_EPOCH_WENT_BACK, "coordinator epoch 4 to 3")] if went_back else [])

@@ -11,9 +11,8 @@ from tests.support.log_bytes import encode_snapshot
 from tests.support.log_notation import TS, A, C, D, T
 from tests.support.partition_state import PartitionState
 from tests.support.samples import sample
-from txnlib.core.finding_catalogue import Finding
 from txnlib.core.kafka.broker_files import CRC_STARTS_AT, read_producer_snapshot, stored_crc
-from txnlib.core.kafka.producer_state import ProducerState
+from txnlib.core.kafka.producer_state import TRANSACTION_COORDINATOR_FENCED, ProducerState
 from txnlib.core.kafka.record_batch import RecordBatch
 from txnlib.core.kafka.wire import CorruptRecordError
 
@@ -42,7 +41,7 @@ def test_B30_a_snapshot_retains_producers_below_the_log_start() -> None:
 
 def test_B37_the_coordinator_epoch_survives_a_restart() -> None:
     state = restarted(T(1, 5, 0, at=99), C(1, 5, 1, at=100))
-    assert state.append_all([C(1, 5, 0, at=101)]).findings == [(101, Finding.TRANSACTION_COORDINATOR_FENCED)]
+    assert state.append_all([C(1, 5, 0, at=101)]).findings == [(101, TRANSACTION_COORDINATOR_FENCED)]
 
 
 def test_an_open_transaction_goes_on_after_a_restart() -> None:

@@ -3,14 +3,22 @@
 import pytest
 
 from tests.support.log_notation import TS, A, C, D, T
-from txnlib.core.finding_catalogue import Finding
-from txnlib.core.kafka.producer_state import UNKNOWN_PRODUCER, Appended, CompletedTxn, ProducerState, append
+from txnlib.core.kafka.producer_state import (
+    INVALID_PRODUCER_EPOCH,
+    INVALID_TXN_STATE,
+    OUT_OF_ORDER_SEQUENCE_NUMBER,
+    TRANSACTION_COORDINATOR_FENCED,
+    UNKNOWN_PRODUCER,
+    Appended,
+    CompletedTxn,
+    ProducerState,
+    append,
+)
 from txnlib.core.kafka.record_batch import RecordBatch
 
-STALE_EPOCH = (Finding.INVALID_PRODUCER_EPOCH,)
-OUT_OF_ORDER = (Finding.OUT_OF_ORDER_SEQUENCE_NUMBER,)
-INVALID_TXN_STATE = (Finding.INVALID_TXN_STATE,)
-COORDINATOR_FENCED = (Finding.TRANSACTION_COORDINATOR_FENCED,)
+STALE_EPOCH = (INVALID_PRODUCER_EPOCH,)
+OUT_OF_ORDER = (OUT_OF_ORDER_SEQUENCE_NUMBER,)
+COORDINATOR_FENCED = (TRANSACTION_COORDINATOR_FENCED,)
 HIGHEST = 2147483647
 
 
@@ -108,7 +116,7 @@ ODD = {
         after(T(1, 0, 0, at=0)),
         D(1, 0, 1, at=1),
         state(0, 1, 1, txn=0),
-        INVALID_TXN_STATE,
+        (INVALID_TXN_STATE,),
     ),
     "B29 a gap of sequences": (after(D(1, 0, 0, at=0)), D(1, 0, 3, at=1), state(0, 3, 1), OUT_OF_ORDER),
     "B36 a marker of an older coordinator": (B35, C(1, 5, 1, at=103), state(5, 0, 99, cE=1), COORDINATOR_FENCED),

@@ -7,8 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.log_notation import TS, A, C, D, N, T
-from txnlib.core.finding_catalogue import Finding
+from txnlib.core.finding import Finding
 from txnlib.core.kafka.producer_state import (
+    INVALID_PRODUCER_EPOCH,
+    INVALID_TXN_STATE,
+    OUT_OF_ORDER_SEQUENCE_NUMBER,
     UNKNOWN_PRODUCER,
     Appended,
     AppendOrigin,
@@ -51,7 +54,7 @@ def test_a_batch_without_a_sequence_is_never_out_of_order(epoch: int) -> None:
 
 
 def test_a_stale_batch_without_a_sequence_is_stale() -> None:
-    assert append(KNOWN, T(1, 4, None, at=50)).findings == (Finding.INVALID_PRODUCER_EPOCH,)
+    assert append(KNOWN, T(1, 4, None, at=50)).findings == (INVALID_PRODUCER_EPOCH,)
 
 
 #: A group coordinator also writes offset commits that all begin at sequence 0 (Kafka 4.1.1).
@@ -59,12 +62,12 @@ def test_a_stale_batch_without_a_sequence_is_stale() -> None:
 def test_sequences_of_a_group_coordinator_are_not_checked(epoch: int, sequence: int) -> None:
     batch = T(1, epoch, sequence, at=50)
     assert append(KNOWN, batch, origin=AppendOrigin.COORDINATOR).findings == ()
-    assert append(KNOWN, batch).findings == (Finding.OUT_OF_ORDER_SEQUENCE_NUMBER,)
+    assert append(KNOWN, batch).findings == (OUT_OF_ORDER_SEQUENCE_NUMBER,)
 
 
 def test_epochs_of_a_group_coordinator_are_checked() -> None:
     stale = append(KNOWN, T(1, 4, 0, at=50), origin=AppendOrigin.COORDINATOR)
-    assert stale.findings == (Finding.INVALID_PRODUCER_EPOCH,)
+    assert stale.findings == (INVALID_PRODUCER_EPOCH,)
 
 
 @pytest.mark.parametrize("topic", ["orders", "__transaction_state", "__consumer_offsets_2", ""])
@@ -74,7 +77,7 @@ def test_only_the_group_coordinator_writes_to_its_topic(topic: str) -> None:
 
 
 def test_a_batch_can_be_out_of_order_and_non_transactional_at_once() -> None:
-    expected = (Finding.OUT_OF_ORDER_SEQUENCE_NUMBER, Finding.INVALID_TXN_STATE)
+    expected = (OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_TXN_STATE)
     assert append(OPEN, D(1, 5, 3, at=50)).findings == expected
 
 
@@ -121,7 +124,7 @@ def test_a_forgotten_producer_begins_anew(batch: RecordBatch) -> None:
 def test_the_expiry_is_a_setting_of_the_broker() -> None:
     late = D(1, 4, 0, at=50, ts=TS + 1000)
     assert append(KNOWN, late, producer_id_expiration_ms=1000).findings == ()
-    assert append(KNOWN, late, producer_id_expiration_ms=1001).findings == (Finding.INVALID_PRODUCER_EPOCH,)
+    assert append(KNOWN, late, producer_id_expiration_ms=1001).findings == (INVALID_PRODUCER_EPOCH,)
 
 
 def test_L43_a_lower_coordinator_epoch_after_expiry_is_no_finding() -> None:

@@ -7,8 +7,8 @@ import pytest
 from tests.support.cases import Given, case, replace
 from tests.support.log_notation import C, T, judged, rec
 from tests.support.partition_state import PartitionState
-from txnlib.core.finding_catalogue import Finding
-from txnlib.core.kafka.coordinator import SuspectStep, oddities
+from txnlib.core.finding import Finding
+from txnlib.core.kafka.coordinator import ILLEGAL_TRANSITION, SuspectStep, oddities
 from txnlib.core.kafka.transaction_log import TransactionLogEntry
 from txnlib.core.kafka.transaction_state import PREPARED_STATES
 from txnlib.core.verdicts.dossier import Owner
@@ -92,5 +92,5 @@ def test_M07_only_the_marker_at_MAX_is_the_decision(marker: dict[str, object], i
 
 def test_M07_a_complete_with_a_producer_id_that_was_not_announced_is_odd() -> None:
     assert found(B_[-2], replace(B_[-1], producer_id=73)) == [
-        (Finding.ILLEGAL_TRANSITION, "producer id 42 to 73"),
+        (ILLEGAL_TRANSITION, "producer id 42 to 73"),
     ]

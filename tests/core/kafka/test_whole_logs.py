@@ -4,8 +4,12 @@ import pytest
 
 from tests.support.log_notation import TS, A, C, D, N, T
 from tests.support.partition_state import PartitionState
-from txnlib.core.finding_catalogue import Finding
-from txnlib.core.kafka.producer_state import ProducerState
+from txnlib.core.kafka.producer_state import (
+    INVALID_PRODUCER_EPOCH,
+    OUT_OF_ORDER_SEQUENCE_NUMBER,
+    TRANSACTION_COORDINATOR_FENCED,
+    ProducerState,
+)
 from txnlib.core.kafka.record_batch import RecordBatch
 
 
@@ -54,30 +58,30 @@ FINDINGS = {
     "L19 a repetition was answered, and not written": ([D(1, 0, 0, 5, at=0), D(1, 0, 6, 8, at=6)], []),
     "L19 a repetition was written": (
         [D(1, 0, 0, 5, at=0), D(1, 0, 6, 8, at=6), D(1, 0, 6, 8, at=9)],
-        [(9, Finding.OUT_OF_ORDER_SEQUENCE_NUMBER)],
+        [(9, OUT_OF_ORDER_SEQUENCE_NUMBER)],
     ),
     "L20 a repeated tail": (
         [D(1, 0, 0, 5, at=0), D(1, 0, 6, 8, at=6), D(1, 0, 7, 8, at=9)],
-        [(9, Finding.OUT_OF_ORDER_SEQUENCE_NUMBER)],
+        [(9, OUT_OF_ORDER_SEQUENCE_NUMBER)],
     ),
     "L21 a repetition of one of the last five was written": (
         [*[D(1, 0, n, at=n) for n in range(7)], D(1, 0, 2, at=7)],
-        [(7, Finding.OUT_OF_ORDER_SEQUENCE_NUMBER)],
+        [(7, OUT_OF_ORDER_SEQUENCE_NUMBER)],
     ),
     "L21 a repetition of an older one was written": (
         [*[D(1, 0, n, at=n) for n in range(7)], D(1, 0, 1, at=7)],
-        [(7, Finding.OUT_OF_ORDER_SEQUENCE_NUMBER)],
+        [(7, OUT_OF_ORDER_SEQUENCE_NUMBER)],
     ),
     "L23 two producers, one of which repeats itself": (
         [D(1, 0, 0, at=0), D(2, 0, 0, at=1), D(1, 0, 1, at=2), D(2, 0, 1, at=3), D(1, 0, 1, at=4)],
-        [(4, Finding.OUT_OF_ORDER_SEQUENCE_NUMBER)],
+        [(4, OUT_OF_ORDER_SEQUENCE_NUMBER)],
     ),
-    "L25 an old epoch": ([D(1, 1, 0, at=0), D(1, 0, 0, at=1)], [(1, Finding.INVALID_PRODUCER_EPOCH)]),
+    "L25 an old epoch": ([D(1, 1, 0, at=0), D(1, 0, 0, at=1)], [(1, INVALID_PRODUCER_EPOCH)]),
     "L37 a zombie coordinator": (
         [T(1, 0, 0, 9, at=0), C(1, 0, 0, at=10), A(1, 0, 2, at=11), A(1, 0, 2, at=12), A(1, 0, 1, at=13)],
-        [(13, Finding.TRANSACTION_COORDINATOR_FENCED)],
+        [(13, TRANSACTION_COORDINATOR_FENCED)],
     ),
-    "L38 a stale end of nothing": ([A(1, 5, 1, at=0), A(1, 4, 1, at=1)], [(1, Finding.INVALID_PRODUCER_EPOCH)]),
+    "L38 a stale end of nothing": ([A(1, 5, 1, at=0), A(1, 4, 1, at=1)], [(1, INVALID_PRODUCER_EPOCH)]),
     "L48 a first batch above sequence 0": ([T(23, 1, 3, at=0)], []),
 }
 

@@ -12,14 +12,8 @@ from tests.spark.producers.test_producer_spans import coverage
 from tests.support.frames import assert_rows, empty, frame, kept, record_batches, transaction_log, transaction_log_row
 from tests.support.log_notation import TS, A, C, T, rec
 from txnlib.core.copies import CoverageRow
-from txnlib.core.findings.marker_findings import (
-    EarlyWrite,
-    OddMarker,
-    UnmarkedPartition,
-    of_early_writes,
-    of_markers,
-    of_unmarked,
-)
+from txnlib.core.findings.marker_findings import OddMarker, of_markers
+from txnlib.core.findings.transaction_findings import EarlyWrite, UnmarkedPartition, of_early_writes, of_unmarked
 from txnlib.core.verdicts.clocks import MeasuredClocks
 from txnlib.spark.coordinators.coordinator_states import coordinator_states
 from txnlib.spark.coordinators.measured_clocks import measured_clocks

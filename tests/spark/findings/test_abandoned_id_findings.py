@@ -4,7 +4,7 @@ import pytest
 
 from tests.support.frames import frame
 from tests.support.log_notation import TS
-from txnlib.core.findings.coordinator_findings import (
+from txnlib.core.findings.abandoned_id_findings import (
     FEW,
     LEFT_BEHIND_AFTER_MS,
     MANY_PRODUCER_IDS,

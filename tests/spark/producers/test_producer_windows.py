@@ -7,7 +7,7 @@ from pyspark.sql import functions as F
 
 from tests.support.frames import assert_rows, empty, examples, record_batches
 from tests.support.log_notation import TS, A, C, D, T
-from txnlib.core.finding_catalogue import Finding
+from txnlib.core.finding import Finding
 from txnlib.core.kafka.producer_state import UNKNOWN_PRODUCER, ProducerState, append, append_origin
 from txnlib.core.kafka.record_batch import RecordBatch, increment_sequence
 from txnlib.spark import windows

@@ -9,8 +9,8 @@ from typing import Final
 from txnlib.core.cluster_metadata import PartitionAssignment
 from txnlib.core.copies import CoverageRow, highest_of
 from txnlib.core.display import precise_time, some_of
-from txnlib.core.finding_catalogue import Finding, Severity
-from txnlib.core.findings.finding_row import FindingRow, found, unshown
+from txnlib.core.finding import Finding, Severity, Topic
+from txnlib.core.findings.finding_row import INVALID_TIMESTAMP, FindingRow, found, unshown
 from txnlib.core.findings.metadata_findings import never_allocated
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS
@@ -18,7 +18,65 @@ from txnlib.core.kafka.coordinator import SuspectStep, oddities
 from txnlib.core.kafka.coordinator_partition import partition_for
 from txnlib.core.kafka.transaction_log import TopicPartition
 from txnlib.core.kafka.transaction_state import ACTIVE_STATES, TransactionState
-from txnlib.core.rows import OnPartition, grouped
+from txnlib.core.rows import grouped
+
+INVALID_TRANSACTION_TIMEOUT: Final = Finding(
+    name="INVALID_TRANSACTION_TIMEOUT",
+    severity=Severity.WARNING,
+    topic=Topic.RECORDS,
+    meaning=("A transactional id has a timeout that brokers refuse: 0, negative, or above transaction.max.timeout.ms."),
+    advice=(
+        "brokers refuse such a timeout. Check `transaction_max_timeout_ms` in capture.json: the limit may have been"
+        " lowered."
+    ),
+)
+PRODUCER_ID_OWNED_TWICE: Final = Finding(
+    name="PRODUCER_ID_OWNED_TWICE",
+    severity=Severity.CRITICAL,
+    topic=Topic.RECORDS,
+    meaning="Two transactional ids claim the same producer id: the logs are corrupt, or from different clusters.",
+    advice=(
+        "check that the inputs are from one cluster. If they are, a block of producer ids was handed out twice:"
+        " stop both applications before they fence each other's data."
+    ),
+)
+WRONG_COORDINATOR_PARTITION: Final = Finding(
+    name="WRONG_COORDINATOR_PARTITION",
+    severity=Severity.WARNING,
+    topic=Topic.RECORDS,
+    meaning="A transactional id is in a coordinator partition other than the one that its hash selects.",
+    advice=(
+        "someone added partitions to `__transaction_state` while it was in use, so its ids have two coordinators."
+        " No abort is safe until that is undone."
+    ),
+)
+COMPLETION_OVERDUE: Final = Finding(
+    name="COMPLETION_OVERDUE",
+    severity=Severity.WARNING,
+    topic=Topic.OUTCOME,
+    meaning=(
+        "A transaction was decided, every captured partition has its marker, and its coordinator has not completed"
+        " it for longer than --stuck-after: its transactional id cannot begin another one."
+    ),
+    advice=(
+        "the coordinator waits for the marker of a partition that was not captured or is gone, or has given up."
+        " Move the leader of its `__transaction_state` partition, or restart that broker: the next coordinator"
+        " sends the markers again (KAFKA-19999)."
+    ),
+)
+UNKNOWN_TOPIC_OR_PARTITION: Final = Finding(
+    name="UNKNOWN_TOPIC_OR_PARTITION",
+    severity=Severity.WARNING,
+    topic=Topic.LEFT_BEHIND,
+    meaning=(
+        "A transaction that has not ended lists a partition whose topic no longer exists: its records there are lost."
+    ),
+    advice=(
+        "the topic was deleted while the transaction was open. The transaction ends by itself; the records that it"
+        " wrote there are lost."
+    ),
+)
+
 
 _ACTIVE: Final = frozenset(state.kafka_name for state in ACTIVE_STATES)
 _SHOWN: Final = 10
@@ -62,7 +120,7 @@ def of_unfinished(transactions: Iterable[UnfinishedTransaction], overdue_after_m
     for each in transactions:
         if each.known_until_ms - each.decided_ms > overdue_after_ms:
             says = f"{each.state} since {precise_time(each.decided_ms)}; markers there: {each.markers}"
-            yield found(Finding.COMPLETION_OVERDUE, says, each)
+            yield found(COMPLETION_OVERDUE, says, each)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,19 +158,19 @@ def of_ids(
         hashes_to = partition_for(each.transactional_id, coordinator_partitions)
         if hashes_to != each.coordinator_partition:
             says = f"of {coordinator_partitions} partitions its hash leads to {hashes_to}"
-            yield found(Finding.WRONG_COORDINATOR_PARTITION, says, each, producer_id=None)
+            yield found(WRONG_COORDINATOR_PARTITION, says, each, producer_id=None)
         if (refused := each.refused) is not None:
             # Kafka: `TransactionManager.validateTransactionTimeoutMs`.
             says = f"timeout of {refused.transaction_timeout_ms} ms"
             at, producer_id = refused.offset, refused.producer_id
-            yield found(Finding.INVALID_TRANSACTION_TIMEOUT, says, each, offset=at, producer_id=producer_id)
+            yield found(INVALID_TRANSACTION_TIMEOUT, says, each, offset=at, producer_id=producer_id)
         times = {"appended": each.record_ms, "last update": each.last_update_ms, "transaction start": _begun_ms(each)}
         if odd := unshown(times):
-            yield found(Finding.INVALID_TIMESTAMP, odd, each)
+            yield found(INVALID_TIMESTAMP, odd, each)
         if deleted and each.partitions and each.state in _ACTIVE:
             lost = listed_deleted(each.state, each.partitions, each.record_ms, deleted)
             if lost:
-                yield found(Finding.UNKNOWN_TOPIC_OR_PARTITION, lost, each)
+                yield found(UNKNOWN_TOPIC_OR_PARTITION, lost, each)
 
 
 def _begun_ms(each: LoggedId) -> int | None:
@@ -153,9 +211,7 @@ def of_owners(
         if len(names) > 1:
             last = max(each.claims, key=lambda claim: claim.last_record_offset)
             says = f"claimed by {', '.join(names[:_SHOWN])}"
-            yield found(
-                Finding.PRODUCER_ID_OWNED_TWICE, says, last, offset=last.last_record_offset, transactional_id=None
-            )
+            yield found(PRODUCER_ID_OWNED_TWICE, says, last, offset=last.last_record_offset, transactional_id=None)
         if highest is None or whole_metadata_ms is None:
             continue
         for claim in each.claims:
@@ -203,79 +259,3 @@ def listed_deleted(
         return None
     names = sorted({str(each) for each in partitions if written_ms < deleted.get((each.topic, each.partition), 0)})
     return f"{state} with {some_of(names, _SHOWN_PARTITIONS)}" if names else None
-
-
-# ---- Findings about ids that are used once and abandoned
-
-
-#: An id counts as abandoned if its application created a newer id at least this long after its last use. Instances that
-#: start one after the other also create new ids while older ids wait for work, but rarely for an hour.
-LEFT_BEHIND_AFTER_MS: Final = 3_600_000
-
-#: Abandoned ids of an application from which the finding is a WARNING: more than a fleet that has just started has
-#: instances.
-MANY_TRANSACTIONAL_IDS: Final = 100
-#: Abandoned producer ids on a partition from which the finding is a WARNING. Java clients are idempotent by default
-#: since 3.0, so each server of a large fleet has a producer id.
-MANY_PRODUCER_IDS: Final = 1_000
-#: Below either number divided by this, there is no finding, because restarts abandon some ids. In between it is INFO.
-FEW: Final = 10
-
-
-@dataclass(frozen=True, slots=True)
-class AbandonedIds:
-    """The transactional ids of an application that were each used once, and abandoned."""
-
-    application: str
-    count: int
-    from_ms: int
-    to_ms: int
-    #: Of these, the id that was used last, and its last record.
-    coordinator_partition: int
-    offset: int
-    transactional_id: str
-
-
-def of_abandoned_ids(applications: Iterable[AbandonedIds]) -> Iterator[FindingRow]:
-    """A finding for each application that abandoned many."""
-    for each in applications:
-        if each.count >= MANY_TRANSACTIONAL_IDS // FEW:
-            yield found(
-                Finding.TRANSACTIONAL_IDS_NOT_REUSED,
-                f"{each.count} transactional ids of application {each.application}, each initialised once and used for"
-                f" at most one transaction, from {_between(each)}",
-                each,
-                severity=_severity(each.count, MANY_TRANSACTIONAL_IDS),
-            )
-
-
-@dataclass(frozen=True, slots=True)
-class AbandonedProducers(OnPartition):
-    """The producer ids on a partition that each wrote one batch, and were abandoned."""
-
-    count: int
-    from_ms: int
-    to_ms: int
-    #: Of these, the producer id that was used last, and its batch.
-    producer_id: int
-    offset: int
-
-
-def of_abandoned_producers(partitions: Iterable[AbandonedProducers]) -> Iterator[FindingRow]:
-    """A finding for each partition with many."""
-    for each in partitions:
-        if each.count >= MANY_PRODUCER_IDS // FEW:
-            yield found(
-                Finding.PRODUCER_IDS_NOT_REUSED,
-                f"{each.count} producer ids with one batch each, by their clients' clocks from {_between(each)}",
-                each,
-                severity=_severity(each.count, MANY_PRODUCER_IDS),
-            )
-
-
-def _between(each: AbandonedIds | AbandonedProducers) -> str:
-    return f"{precise_time(each.from_ms)} to {precise_time(each.to_ms)}"
-
-
-def _severity(count: int, many: int) -> Severity:
-    return Severity.WARNING if count >= many else Severity.INFO

@@ -1,4 +1,4 @@
-"""A row of `findings`. Rules give name, place and evidence; the catalogue gives severity and meaning."""
+"""A row of `findings`. A finding gives name, severity and meaning; its rule gives place and evidence."""
 
 from __future__ import annotations
 
@@ -8,10 +8,26 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, Final
 
-from txnlib.core.finding_catalogue import Finding, Severity
+from txnlib.core.finding import Finding, Severity, Topic
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.core.rows import OfProducer
+
+INVALID_TIMESTAMP: Final = Finding(
+    name="INVALID_TIMESTAMP",
+    severity=Severity.WARNING,
+    topic=Topic.BATCHES,
+    meaning=(
+        "The last write of a producer, or the last record of a transactional id, has a timestamp that is out of"
+        " range (before 1970 or after the year 9999; nanoseconds, for example): ages derived from it are unknown."
+    ),
+    advice=(
+        "the client sets its own timestamps in a unit other than milliseconds, or leaves them unset. Correct the"
+        " client. Brokers from 4.0 on refuse such records; older brokers refuse them with"
+        " `message.timestamp.difference.max.ms`. In a coordinator's record, such a timestamp is damage: compare"
+        " another replica."
+    ),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +68,8 @@ def found(
     coordinator = getattr(at, "coordinator_partition", None)
     if where["topic"] is None and coordinator is not None:
         where |= {"topic": TRANSACTION_STATE_TOPIC, "partition": coordinator}
-    rule = finding.value
-    named = (rule.severity if severity is None else severity).name
-    return FindingRow(name=finding.name, severity=named, message=rule.meaning, evidence=evidence, **(where | place))
+    named = (finding.severity if severity is None else severity).name
+    return FindingRow(name=finding.name, severity=named, message=finding.meaning, evidence=evidence, **(where | place))
 
 
 def known(value: int | str | None) -> int | str:

@@ -11,13 +11,44 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
+from typing import Final
 
 from txnlib.core.copies import CoverageRow, highest_of, is_above
-from txnlib.core.finding_catalogue import Finding
+from txnlib.core.finding import Finding, Severity, Topic
+from txnlib.core.findings.copy_findings import CAPTURE_AGAIN
 from txnlib.core.findings.finding_row import FindingRow, found, known
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.core.kafka.transaction_state import NEVER_WRITTEN_STATES
 from txnlib.core.rows import OfProducer, OnPartition, grouped
+
+LIVE_ANSWER_DISAGREES: Final = Finding(
+    name="LIVE_ANSWER_DISAGREES",
+    severity=Severity.ERROR,
+    topic=Topic.FILES,
+    meaning=(
+        "A broker and its log disagree: a leader about the open transaction of a producer, or a coordinator about"
+        " the state of a transactional id."
+    ),
+    advice=CAPTURE_AGAIN,
+)
+LIVE_STABLE_OFFSET_DISAGREES: Final = Finding(
+    name="LIVE_STABLE_OFFSET_DISAGREES",
+    severity=Severity.ERROR,
+    topic=Topic.FILES,
+    meaning=(
+        "The leader answered a last stable offset below its high watermark, and the log shows no transaction that"
+        " was open there."
+    ),
+    advice=CAPTURE_AGAIN,
+)
+LIVE_OWNER_UNKNOWN: Final = Finding(
+    name="LIVE_OWNER_UNKNOWN",
+    severity=Severity.ERROR,
+    topic=Topic.FILES,
+    meaning=("A coordinator described a transactional id with a producer id that no captured record of the id names."),
+    advice=CAPTURE_AGAIN,
+)
+
 
 Place = tuple[str, int]
 
@@ -100,7 +131,7 @@ def of_open_transaction(
         if live_start is not None and live_epoch is not None:
             says = f"open since offset {live_start}, producer epoch {live_epoch}"
         evidence = f"the log: open since offset {start}, producer epoch {known(epoch)}; the leader: {says}"
-        yield found(Finding.LIVE_ANSWER_DISAGREES, evidence, at, offset=start)
+        yield found(LIVE_ANSWER_DISAGREES, evidence, at, offset=start)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +152,7 @@ def lost_transactions(answers: Mapping[Place, LiveAnswer], spans: Sequence[ToldS
             assert producer_id is not None
             if not any(_has(span, start, answer) for span in spans_of[place, producer_id]):
                 says = f"the leader: open since offset {start}; the log: no transaction of the producer was open there"
-                yield found(Finding.LIVE_ANSWER_DISAGREES, says, live, offset=start)
+                yield found(LIVE_ANSWER_DISAGREES, says, live, offset=start)
 
 
 def _has(span: ToldSpan, start: int, answer: LiveAnswer) -> bool:
@@ -157,7 +188,7 @@ def unexplained_stable_offsets(
                 f"the leader: last stable offset {copy.answered_stable_offset}, "
                 f"high watermark {copy.answered_high_watermark}; the log: {log}"
             )
-            yield found(Finding.LIVE_STABLE_OFFSET_DISAGREES, says, copy, offset=copy.answered_stable_offset)
+            yield found(LIVE_STABLE_OFFSET_DISAGREES, says, copy, offset=copy.answered_stable_offset)
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +226,7 @@ def of_live_transactions(
             and _state(record) != _state(live)
         ):
             says = f"the log: {_state(record)}; the coordinator: {_state(live)}"
-            yield found(Finding.LIVE_ANSWER_DISAGREES, says, record)
+            yield found(LIVE_ANSWER_DISAGREES, says, record)
         if (
             live.producer_id is not None
             and live.producer_id >= 0
@@ -204,7 +235,7 @@ def of_live_transactions(
             epoch = "not told" if live.producer_epoch is None else live.producer_epoch
             told = f"{live.state or 'no state'}, producer epoch {epoch}"
             says = f"the log: no record of the id with this producer id; the coordinator: {told}"
-            yield found(Finding.LIVE_OWNER_UNKNOWN, says, live)
+            yield found(LIVE_OWNER_UNKNOWN, says, live)
 
 
 _NEVER_WRITTEN = frozenset(state.kafka_name for state in NEVER_WRITTEN_STATES)

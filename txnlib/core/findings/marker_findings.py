@@ -7,10 +7,58 @@ from dataclasses import dataclass
 from typing import Final
 
 from txnlib.core.display import precise_time
-from txnlib.core.finding_catalogue import Finding, Severity
+from txnlib.core.finding import Finding, Severity, Topic
 from txnlib.core.findings.finding_row import FindingRow, OfTransaction, as_json, found, known
-from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, is_ahead
+from txnlib.core.kafka.producer_state import TWO_COORDINATORS
+
+SPLIT_OUTCOME: Final = Finding(
+    name="SPLIT_OUTCOME",
+    severity=Severity.CRITICAL,
+    topic=Topic.OUTCOME,
+    meaning=(
+        "A marker contradicts the coordinator's decision: the transaction is committed in one place and aborted in"
+        " another."
+    ),
+    advice=(
+        "the transaction is committed in one place and aborted in another. Stop the consumers of the named"
+        " partitions, compare the partitions with the decision in `transactions`, and repair the data with the"
+        " application's own tools. If an abort by hand caused the split, find out who ran it."
+    ),
+)
+MARKER_WITHOUT_DECISION: Final = Finding(
+    name="MARKER_WITHOUT_DECISION",
+    severity=Severity.WARNING,
+    topic=Topic.OUTCOME,
+    meaning=(
+        "No captured decision explains a marker. An ABORT may have been written by hand (kafka-transactions.sh"
+        " abort). No Kafka tool writes a COMMIT, so its coordinator has lost the decision: the severity is ERROR."
+    ),
+    advice=(
+        "if the marker is an ABORT, someone aborted by hand. This is expected after an abort plan; otherwise ask"
+        " who did it. If it is a COMMIT, the coordinator's records are missing."
+    ),
+)
+MARKER_OF_DEPOSED_COORDINATOR: Final = Finding(
+    name="MARKER_OF_DEPOSED_COORDINATOR",
+    severity=Severity.ERROR,
+    topic=Topic.OUTCOME,
+    meaning="A marker has an older coordinator epoch than the decision: a deposed coordinator wrote it.",
+    advice=TWO_COORDINATORS,
+)
+ABORTED_WHILE_ONGOING: Final = Finding(
+    name="ABORTED_WHILE_ONGOING",
+    severity=Severity.ERROR,
+    topic=Topic.OUTCOME,
+    meaning=(
+        "An ABORT marker was written to a partition of a transaction that is still Ongoing. If the transaction"
+        " commits, its outcome is split. Stop its application before it commits."
+    ),
+    advice=(
+        "someone aborted one partition of a transaction that is still open. Stop its application before it commits."
+        " The coordinator then aborts the other partitions at the timeout, and the outcome is not split."
+    ),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,25 +110,25 @@ def marker_finding(marker: Marker) -> Finding | None:
     """
     before, after = marker.before, marker.after
     if _is_inside_ongoing(marker):
-        return Finding.ABORTED_WHILE_ONGOING
+        return ABORTED_WHILE_ONGOING
     if after is not None and _carries(marker, after) and after.decided_ms - marker.ms <= marker.clocks_differ_ms:
         return None
     carried = before if before is not None and _carries(marker, before) else None
     if carried is not None and marker.is_first:
         is_old = is_ahead(carried.coordinator_epoch, marker.coordinator_epoch)
-        return Finding.MARKER_OF_DEPOSED_COORDINATOR if is_old else None
+        return MARKER_OF_DEPOSED_COORDINATOR if is_old else None
     if _is_against(marker, before) or _is_inside_live(marker):
-        return Finding.SPLIT_OUTCOME
+        return SPLIT_OUTCOME
     if carried is not None and not (marker.ends_data and _is_apart(marker, carried)):
         return None
-    return Finding.MARKER_WITHOUT_DECISION if _is_history_complete(marker) else None
+    return MARKER_WITHOUT_DECISION if _is_history_complete(marker) else None
 
 
 def contradicted(marker: Marker, finding: Finding) -> Decision | None:
     """The decision that a marker contradicts, by its finding; None if it contradicts none."""
-    if finding is Finding.ABORTED_WHILE_ONGOING:
+    if finding is ABORTED_WHILE_ONGOING:
         return marker.ongoing
-    if finding is not Finding.SPLIT_OUTCOME:
+    if finding is not SPLIT_OUTCOME:
         return None
     return marker.before if _is_against(marker, marker.before) else marker.after
 
@@ -175,14 +223,14 @@ def of_markers(markers: Iterable[OddMarker]) -> Iterator[FindingRow]:
             of = contradicted(each.marker, finding)
             place = {} if of is None else {name: getattr(of, name) for name in _TRANSACTION}
             # An ABORT may be one by hand. Of a COMMIT, its coordinator has lost the decision, and maybe others.
-            is_lost = finding is Finding.MARKER_WITHOUT_DECISION and each.marker.type == "COMMIT"
+            is_lost = finding is MARKER_WITHOUT_DECISION and each.marker.type == "COMMIT"
             yield found(finding, _shown(each, finding), each, severity=Severity.ERROR if is_lost else None, **place)
 
 
 def _shown(each: OddMarker, finding: Finding) -> str:
     marker = each.marker
     ended = "nothing" if each.first_offset is None else f"the records from offset {each.first_offset}"
-    if finding is Finding.ABORTED_WHILE_ONGOING and marker.ongoing is not None and marker.ongoing.start_ms is not None:
+    if finding is ABORTED_WHILE_ONGOING and marker.ongoing is not None and marker.ongoing.start_ms is not None:
         return (
             f"ended {ended}; the transaction began at {precise_time(marker.ongoing.start_ms)} and is Ongoing: stop its"
             " application before it commits, so that the coordinator aborts the rest"
@@ -192,50 +240,3 @@ def _shown(each: OddMarker, finding: Finding) -> str:
         f"; the decision {side}: {as_json(decision)}" for side, decision in beside.items() if decision is not None
     ]
     return f"{marker.type or 'a'} marker of epoch {known(marker.epoch)} ended {ended}{''.join(decisions)}"
-
-
-@dataclass(frozen=True, slots=True)
-class UnmarkedPartition(OfTransaction):
-    """A partition of a completed transaction without a marker, in a log in which it could not have been overlooked."""
-
-    outcome: str
-    completed_ms: int
-
-
-def of_unmarked(partitions: Iterable[UnmarkedPartition]) -> Iterator[FindingRow]:
-    """The finding about each partition."""
-    for each in partitions:
-        yield found(
-            Finding.MARKER_MISSING,
-            f"Complete{each.outcome.capitalize()} at {precise_time(each.completed_ms)}, no marker",
-            each,
-            # A manual abort repairs a lost ABORT marker, but destroys data after a lost COMMIT marker.
-            severity=Severity.WARNING if each.outcome == "ABORT" else None,
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class EarlyWrite(OfTransaction):
-    """Records of a transaction on a partition whose first batch may be older than the transaction."""
-
-    first_offset: int
-    first_timestamp_ms: int
-    is_broker_clock: bool | None
-    #: The oldest time of a marker from the first batch on, up to the marker that ended it.
-    stamp_ms: int | None
-    began_ms: int
-    #: The same on the partition's clock, as far as the two were compared.
-    start_ms: int
-
-
-def of_early_writes(writes: Iterable[EarlyWrite]) -> Iterator[FindingRow]:
-    """The finding about records that are older, by a broker's clock, than the transaction that ended them.
-
-    If a marker after the first batch is older than the transaction, the batch is older still.
-    """
-    for each in writes:
-        proof_ms = clock_ms(each.first_timestamp_ms) if each.is_broker_clock else each.stamp_ms
-        if proof_ms is not None and proof_ms < each.start_ms:
-            began = precise_time(each.began_ms)
-            says = f"written before {precise_time(proof_ms)} by the broker's clock; the transaction began at {began}"
-            yield found(Finding.WRITTEN_BEFORE_TRANSACTION, says, each, offset=each.first_offset)

@@ -6,14 +6,41 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from txnlib.core.finding_catalogue import Finding
-from txnlib.core.findings.finding_row import FindingRow, as_json, found, is_unshown, unshown
+from txnlib.core.finding import Finding, Severity, Topic
+from txnlib.core.findings.finding_row import INVALID_TIMESTAMP, FindingRow, as_json, found, is_unshown, unshown
 from txnlib.core.findings.live_answer_findings import LiveAnswer, of_open_transaction
 from txnlib.core.findings.metadata_findings import never_allocated
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.producer_state import ProducerState, append, append_origin
 from txnlib.core.kafka.record_batch import ControlType, EndTxnMarker, RecordBatch
 from txnlib.core.rows import OfProducer, OnPartition, row_of
+
+TIMESTAMP_IN_FUTURE: Final = Finding(
+    name="TIMESTAMP_IN_FUTURE",
+    severity=Severity.WARNING,
+    topic=Topic.BATCHES,
+    meaning=(
+        "The last write of a producer is stamped later than the instant of the audit: the client's clock is wrong,"
+        " and so are ages derived from it."
+    ),
+    advice=(
+        "the client's clock is wrong. Ages derived from it are wrong too, and time-based retention keeps the"
+        " segments too long."
+    ),
+)
+CORRUPT_MESSAGE: Final = Finding(
+    name="CORRUPT_MESSAGE",
+    severity=Severity.ERROR,
+    topic=Topic.BATCHES,
+    meaning=(
+        "The CRC of a batch does not match, so its header cannot be trusted. A verdict depends on the batch, or the"
+        " batch is odd."
+    ),
+    advice=(
+        "a batch of an open transaction is damaged on that disk. Copy another replica; `quarantine` has the position."
+    ),
+)
+
 
 #: Maximum number of suspect batches per producer and partition that are kept for the core; the others are counted. A
 #: misbehaving producer must not fill a row.
@@ -121,13 +148,13 @@ def _batch(stored: StoredBatch, producer_id: int) -> RecordBatch:
 def _of_newest(producer: OddProducer, span: NewestSpan, checks: ProducerChecks) -> Iterator[FindingRow]:
     state, last_ms = span.state, clock_ms(span.state.last_timestamp)
     if span.is_open and last_ms is not None and last_ms > checks.as_of_ms + checks.clock_tolerance_ms:
-        yield found(Finding.TIMESTAMP_IN_FUTURE, f"last write stamped {last_ms} ms", producer, offset=span.last_offset)
+        yield found(TIMESTAMP_IN_FUTURE, f"last write stamped {last_ms} ms", producer, offset=span.last_offset)
     start = state.current_txn_first_offset
     if is_unshown(state.last_timestamp) or (start is not None and is_unshown(span.first_timestamp_ms)):
         times = {"last write": state.last_timestamp, "first write": span.first_timestamp_ms}
         offsets = (span.last_offset, state.last_offset, span.marker_offset)
         known = next((offset for offset in offsets if offset is not None), None)
-        yield found(Finding.INVALID_TIMESTAMP, unshown(times), producer, offset=known)
+        yield found(INVALID_TIMESTAMP, unshown(times), producer, offset=known)
     if checks.highest is not None:
         first = span.marker_offset if span.first_offset is None else span.first_offset
         stamped_ms = clock_ms(span.first_timestamp_ms) if span.is_broker_clock else None
@@ -164,4 +191,4 @@ def of_corrupt_batches(batches: Iterable[CorruptBatch]) -> Iterator[FindingRow]:
     """A finding for each batch."""
     for each in batches:
         shown = f"{each.path} at byte {each.position}: {each.size} bytes"
-        yield found(Finding.CORRUPT_MESSAGE, shown, each, offset=each.base_offset)
+        yield found(CORRUPT_MESSAGE, shown, each, offset=each.base_offset)

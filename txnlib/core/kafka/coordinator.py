@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Final
 
-from txnlib.core.finding_catalogue import Finding
+from txnlib.core.finding import Finding, Severity, Topic
 from txnlib.core.kafka.constants import EXHAUSTED_EPOCH, is_ahead
 from txnlib.core.kafka.transaction_state import (
     BY_KAFKA_NAME,
@@ -22,6 +23,43 @@ from txnlib.core.kafka.transaction_state import (
     Step,
     TransactionState,
 )
+
+_WRITTEN_BY_NO_COORDINATOR: Final = (
+    "no coordinator writes such records. Check that the copies are from one cluster and one time. If they are, look for"
+    " an unclean election of that `__transaction_state` partition."
+)
+ILLEGAL_TRANSITION: Final = Finding(
+    name="ILLEGAL_TRANSITION",
+    severity=Severity.ERROR,
+    topic=Topic.RECORDS,
+    meaning=(
+        "A record of a transactional id has a state, a producer id or a producer epoch that no coordinator writes"
+        " after the record before it."
+    ),
+    advice=_WRITTEN_BY_NO_COORDINATOR,
+)
+COORDINATOR_EPOCH_WENT_BACK: Final = Finding(
+    name="COORDINATOR_EPOCH_WENT_BACK",
+    severity=Severity.ERROR,
+    topic=Topic.RECORDS,
+    meaning=(
+        "The leader epoch of a coordinator partition decreased between two records: two coordinators wrote to it."
+    ),
+    advice=_WRITTEN_BY_NO_COORDINATOR,
+)
+EPOCH_BEYOND_EXHAUSTION: Final = Finding(
+    name="EPOCH_BEYOND_EXHAUSTION",
+    severity=Severity.WARNING,
+    topic=Topic.RECORDS,
+    meaning=(
+        "A transactional id is Empty or Ongoing at an epoch that no client may have: it cannot be fenced (KAFKA-20090)."
+    ),
+    advice=(
+        "the id can no longer be fenced (KAFKA-20090). Stop its application, then let the id expire or give the"
+        " application another id."
+    ),
+)
+
 
 _S = TransactionState
 
@@ -68,13 +106,13 @@ def oddities(step: SuspectStep) -> Iterator[tuple[Finding, str]]:
     """The findings about a record and about the step to it, each with what is odd."""
     before, after = step.before, step.after
     if after.state in (_S.EMPTY, _S.ONGOING) and after.epoch > EXHAUSTED_EPOCH:
-        yield Finding.EPOCH_BEYOND_EXHAUSTION, f"producer epoch {after.epoch}"
+        yield EPOCH_BEYOND_EXHAUSTION, f"producer epoch {after.epoch}"
     if before is not None and is_ahead(before.coordinator_epoch, of=after.coordinator_epoch):
         epochs = f"{before.coordinator_epoch} to {after.coordinator_epoch}"
-        yield Finding.COORDINATOR_EPOCH_WENT_BACK, f"coordinator epoch {epochs}"
+        yield COORDINATOR_EPOCH_WENT_BACK, f"coordinator epoch {epochs}"
     illegal = list(_illegal(before, after, is_consecutive=step.is_consecutive))
     if illegal:
-        yield Finding.ILLEGAL_TRANSITION, ", ".join(illegal)
+        yield ILLEGAL_TRANSITION, ", ".join(illegal)
 
 
 def _illegal(before: CoordinatorRecord | None, after: CoordinatorRecord, *, is_consecutive: bool) -> Iterator[str]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final
 
-from txnlib.core.finding_catalogue import Finding
+from txnlib.core.finding import Finding, Severity, Topic
 from txnlib.core.instants import long_difference
 from txnlib.core.kafka.constants import (
     GROUP_METADATA_TOPIC,
@@ -20,6 +20,51 @@ from txnlib.core.kafka.constants import (
     is_ahead,
 )
 from txnlib.core.kafka.record_batch import ControlType, EndTxnMarker, RecordBatch, increment_sequence
+
+_ACCEPTED_BY_A_LEADER: Final = (
+    "a leader accepted a batch that it should have refused. An unclean election or removed records explain this. If"
+    " neither happened, keep the segments and report the problem to Apache Kafka with the rows of `findings`."
+)
+TWO_COORDINATORS: Final = (
+    "two brokers acted as the same coordinator. Look for long pauses or a network partition at that time, and compare"
+    " what the two decided about each transaction."
+)
+INVALID_PRODUCER_EPOCH: Final = Finding(
+    name="INVALID_PRODUCER_EPOCH",
+    severity=Severity.ERROR,
+    topic=Topic.BATCHES,
+    meaning=(
+        "A batch or marker with an older producer epoch follows one with a newer epoch. No correct leader accepts that."
+    ),
+    advice=_ACCEPTED_BY_A_LEADER,
+)
+OUT_OF_ORDER_SEQUENCE_NUMBER: Final = Finding(
+    name="OUT_OF_ORDER_SEQUENCE_NUMBER",
+    severity=Severity.WARNING,
+    topic=Topic.BATCHES,
+    meaning=(
+        "The first sequence of a batch does not follow the last sequence of its producer: records are missing or"
+        " repeated."
+    ),
+    advice=_ACCEPTED_BY_A_LEADER,
+)
+INVALID_TXN_STATE: Final = Finding(
+    name="INVALID_TXN_STATE",
+    severity=Severity.ERROR,
+    topic=Topic.BATCHES,
+    meaning="A non-transactional batch is inside an open transaction of the same producer.",
+    advice=_ACCEPTED_BY_A_LEADER,
+)
+TRANSACTION_COORDINATOR_FENCED: Final = Finding(
+    name="TRANSACTION_COORDINATOR_FENCED",
+    severity=Severity.ERROR,
+    topic=Topic.OUTCOME,
+    meaning=(
+        "A marker with an older coordinator epoch follows one with a newer epoch: a deposed coordinator was still"
+        " writing."
+    ),
+    advice=TWO_COORDINATORS,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,14 +159,14 @@ def _append_data(before: ProducerState, batch: RecordBatch, origin: AppendOrigin
     findings = []
     if before.is_known:
         if is_ahead(before.producer_epoch, of=batch.producer_epoch):
-            findings.append(Finding.INVALID_PRODUCER_EPOCH)
+            findings.append(INVALID_PRODUCER_EPOCH)
         elif origin is AppendOrigin.CLIENT and batch.base_sequence not in (
             None,
             _next_sequence(before, batch.producer_epoch),
         ):
-            findings.append(Finding.OUT_OF_ORDER_SEQUENCE_NUMBER)
+            findings.append(OUT_OF_ORDER_SEQUENCE_NUMBER)
     if before.current_txn_first_offset is not None and not batch.is_transactional:
-        findings.append(Finding.INVALID_TXN_STATE)
+        findings.append(INVALID_TXN_STATE)
     first_offset = before.current_txn_first_offset
     if first_offset is None and batch.is_transactional:
         first_offset = batch.base_offset
@@ -148,9 +193,9 @@ def _append_marker(before: ProducerState, batch: RecordBatch, marker: EndTxnMark
     findings = []
     if before.is_known:
         if is_ahead(before.producer_epoch, of=batch.producer_epoch):
-            findings.append(Finding.INVALID_PRODUCER_EPOCH)
+            findings.append(INVALID_PRODUCER_EPOCH)
         if is_ahead(before.coordinator_epoch, of=marker.coordinator_epoch):
-            findings.append(Finding.TRANSACTION_COORDINATOR_FENCED)
+            findings.append(TRANSACTION_COORDINATOR_FENCED)
     completed = None
     if batch.producer_id is not None and before.current_txn_first_offset is not None:
         is_aborted = None if marker.control_type is None else marker.control_type is ControlType.ABORT

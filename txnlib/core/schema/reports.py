@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from txnlib.core.finding_catalogue import Severity
+from txnlib.core.finding import Severity
 from txnlib.core.schema.columns import (
     AS_OF,
     BOOLEAN,

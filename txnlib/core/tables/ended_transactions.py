@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from txnlib.core.copies import CoverageRow, highest, lowest
-from txnlib.core.finding_catalogue import Finding
+from txnlib.core.findings.marker_findings import SPLIT_OUTCOME
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, TRANSACTION_STATE_TOPIC
 from txnlib.core.rows import OfProducer, ProducerId, grouped, row_of
@@ -194,7 +194,7 @@ SENTENCES: Final[Mapping[str, str]] = {
 
 def _how(findings: Collection[str], is_decided: bool, is_unowned: bool) -> str:
     """How a transaction ended that a marker ended."""
-    if Finding.SPLIT_OUTCOME.name in findings:
+    if SPLIT_OUTCOME.name in findings:
         return "SPLIT"
     if is_decided:
         return "DECIDED"

@@ -20,7 +20,7 @@ from txnlib.core.cluster_metadata import (
     ProducerIdBlock,
 )
 from txnlib.core.copies import CoverageRow, End, highest_of, lowest
-from txnlib.core.finding_catalogue import Finding, Severity
+from txnlib.core.finding import Severity
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import (
     TRANSACTION_STATE_TOPIC,
@@ -173,9 +173,8 @@ class PartitionAlarm:
     partition: int | None
 
 
-#: Findings of these severities forbid an abort of what they name, and so does this one.
+#: Findings of these severities forbid an abort of what they name.
 ALARMING: Final = (Severity.ERROR.name, Severity.CRITICAL.name)
-ALARMING_FINDING: Final = Finding.WRONG_COORDINATOR_PARTITION.name
 
 
 def cluster_facts(

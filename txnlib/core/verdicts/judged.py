@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from txnlib.core.application import application_of
 from txnlib.core.display import instant
-from txnlib.core.finding_catalogue import Finding
+from txnlib.core.findings.live_answer_findings import LIVE_STABLE_OFFSET_DISAGREES
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.transaction_state import TransactionState
 from txnlib.core.kafka_commands import (
@@ -240,6 +240,6 @@ def _judged(case: Case, patterns: Sequence[re.Pattern[str]]) -> Any:
 def _holds(case: Case) -> bool | None:
     """Whether the last stable offset waits for the transaction; None where the leader says that it waits for
     another one, which no captured record shows."""
-    if case.span.first_open_offset is None or Finding.LIVE_STABLE_OFFSET_DISAGREES.name in case.place.alarms:
+    if case.span.first_open_offset is None or LIVE_STABLE_OFFSET_DISAGREES.name in case.place.alarms:
         return None
     return case.span.start_offset == case.span.first_open_offset

@@ -13,13 +13,12 @@ from pyspark.sql import DataFrame
 
 from txnlib.core.cluster_metadata import PartitionAssignment, ProducerIdBlock
 from txnlib.core.copies import CoverageRow
+from txnlib.core.findings.abandoned_id_findings import LEFT_BEHIND_AFTER_MS, of_abandoned_ids
 from txnlib.core.findings.coordinator_findings import (
-    LEFT_BEHIND_AFTER_MS,
     ClaimedProducerId,
     LoggedId,
     UnfinishedTransaction,
     deleted_partitions,
-    of_abandoned_ids,
     of_ids,
     of_owners,
     of_records,

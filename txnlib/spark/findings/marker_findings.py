@@ -9,14 +9,8 @@ from typing import Final
 
 from pyspark.sql import DataFrame
 
-from txnlib.core.findings.marker_findings import (
-    Decision,
-    Marker,
-    OddMarker,
-    of_early_writes,
-    of_markers,
-    of_unmarked,
-)
+from txnlib.core.findings.marker_findings import Decision, Marker, OddMarker, of_markers
+from txnlib.core.findings.transaction_findings import of_early_writes, of_unmarked
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.core.verdicts.clocks import UNKNOWN
 from txnlib.readers.typed_rows import hints_of

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame
 
 from txnlib.core.cluster_metadata import ProducerIdBlock
 from txnlib.core.copies import CoverageRow
-from txnlib.core.findings.coordinator_findings import LEFT_BEHIND_AFTER_MS, of_abandoned_producers
+from txnlib.core.findings.abandoned_id_findings import LEFT_BEHIND_AFTER_MS, of_abandoned_producers
 from txnlib.core.findings.live_answer_findings import LiveProducer, answers_of
 from txnlib.core.findings.metadata_findings import highest_producer_id
 from txnlib.core.findings.producer_findings import (

@@ -13,9 +13,12 @@ from typing import Final
 from pyspark.sql import DataFrame
 
 from txnlib.core.copies import CoverageRow
-from txnlib.core.finding_catalogue import Finding
+from txnlib.core.findings.coordinator_findings import WRONG_COORDINATOR_PARTITION
+from txnlib.core.findings.copy_findings import COPIES_DISAGREE
+from txnlib.core.findings.live_answer_findings import LIVE_OWNER_UNKNOWN
+from txnlib.core.findings.metadata_findings import PRODUCER_ID_NEVER_ALLOCATED
 from txnlib.core.instants import NO_INSTANT_MS
-from txnlib.core.verdicts.cluster_facts import ALARMING, ALARMING_FINDING
+from txnlib.core.verdicts.cluster_facts import ALARMING
 from txnlib.core.verdicts.dossier import (
     MOST_MARKERS,
     Carried,
@@ -132,7 +135,7 @@ _AMONG_PLACES: Final = (
 _ENDED: Final = ("first_offset", "first_timestamp_ms", "is_broker_clock")
 _MARKER_BEFORE: Final = {name: f"marker_before.{name}" for name in MARKER} | dict.fromkeys(_ENDED, "NULL")
 #: The condition on findings that forbid an abort of what they name.
-ALARMING_FINDINGS: Final = f"(severity IN {ALARMING} OR name = '{ALARMING_FINDING}')"
+ALARMING_FINDINGS: Final = f"(severity IN {ALARMING} OR name = '{WRONG_COORDINATOR_PARTITION.name}')"
 _SIBLING: Final = {
     "topic": "of_topic",
     "partition": "of_partition",
@@ -362,14 +365,14 @@ handed_out AS (
 told AS (
   SELECT name, {ALARMING_FINDINGS} AS is_alarming, producer_id AS of_producer, transactional_id
   FROM {{findings}}
-  WHERE ({ALARMING_FINDINGS} AND name != '{Finding.COPIES_DISAGREE.name}')
-    OR name IN ('{Finding.PRODUCER_ID_NEVER_ALLOCATED.name}', '{Finding.LIVE_OWNER_UNKNOWN.name}')
+  WHERE ({ALARMING_FINDINGS} AND name != '{COPIES_DISAGREE.name}')
+    OR name IN ('{PRODUCER_ID_NEVER_ALLOCATED.name}', '{LIVE_OWNER_UNKNOWN.name}')
 ),
 named AS (
   SELECT producer_id,
     sort_array(collect_set(CASE WHEN is_alarming THEN name END)) AS alarms,
-    bool_or(name = '{Finding.PRODUCER_ID_NEVER_ALLOCATED.name}' AND of_producer <=> producer_id) AS is_never_allocated,
-    sort_array(collect_set(CASE WHEN name = '{Finding.LIVE_OWNER_UNKNOWN.name}' AND of_producer <=> producer_id
+    bool_or(name = '{PRODUCER_ID_NEVER_ALLOCATED.name}' AND of_producer <=> producer_id) AS is_never_allocated,
+    sort_array(collect_set(CASE WHEN name = '{LIVE_OWNER_UNKNOWN.name}' AND of_producer <=> producer_id
       THEN transactional_id END)) AS answered_owners
   FROM (
     SELECT places.producer_id, told.* FROM told JOIN places ON of_producer = places.producer_id

@@ -16,7 +16,8 @@ from pyspark.sql import functions as F
 from txnlib.core.application import compiled
 from txnlib.core.cluster_metadata import BrokerSession, ClusterSetting, PartitionAssignment, ProducerIdBlock
 from txnlib.core.copies import CoverageRow
-from txnlib.core.finding_catalogue import Finding
+from txnlib.core.findings.marker_findings import MARKER_WITHOUT_DECISION
+from txnlib.core.findings.metadata_findings import PRODUCER_ID_NEVER_ALLOCATED
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC, UNKNOWN_CLOCKS_DIFFER_MS
 from txnlib.core.kafka.coordinator_partition import CountBasis
 from txnlib.core.verdicts.clocks import ClockBounds, MeasuredClocks
@@ -98,7 +99,7 @@ def open_transactions(
         earlier,
     )
     # A producer id of another cluster says nothing of the other producers of a partition.
-    of_partitions = findings.where(f"{ALARMING_FINDINGS} AND name != '{Finding.PRODUCER_ID_NEVER_ALLOCATED.name}'")
+    of_partitions = findings.where(f"{ALARMING_FINDINGS} AND name != '{PRODUCER_ID_NEVER_ALLOCATED.name}'")
     alarms = of_partitions.select("name", *TOPIC_PARTITION).distinct()
     known = ClusterFacts(
         thresholds=thresholds,
@@ -230,7 +231,7 @@ WITH logs AS (
   FROM {{transactions}} WHERE outcome = 'COMMIT'
 ), found AS (
   SELECT producer_id, topic, partition, offset AS marker_offset
-  FROM {{findings}} WHERE name = '{Finding.MARKER_WITHOUT_DECISION.name}'
+  FROM {{findings}} WHERE name = '{MARKER_WITHOUT_DECISION.name}'
 ), unexplained AS (
   SELECT coordinator_partition, min(at_ms) AS lost_commit_ms,
     min_by(concat('offset ', marker_offset, ' of ', topic, '-', partition), at_ms) AS lost_commit,

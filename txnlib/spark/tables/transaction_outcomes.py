@@ -14,7 +14,8 @@ from typing import Final
 from pyspark.sql import DataFrame
 
 from txnlib.core.copies import UNOPENED
-from txnlib.core.finding_catalogue import Finding
+from txnlib.core.findings.marker_findings import ABORTED_WHILE_ONGOING, SPLIT_OUTCOME
+from txnlib.core.findings.transaction_findings import MARKER_MISSING
 from txnlib.core.kafka.marker_acceptance import MOST_RAISED
 from txnlib.core.schema.rows_of_runs import quoted, quoted_list
 from txnlib.core.verdicts.transaction_outcome import (
@@ -68,8 +69,8 @@ _ROW: Final = (
     f" decided_ms, evidence, hidden_by, marker_offset, {_OF_SPAN}"
 )
 #: Findings about markers that ended records of a transaction against its decision, or before it.
-_AGAINST: Final = quoted_list((Finding.SPLIT_OUTCOME.name, Finding.ABORTED_WHILE_ONGOING.name))
-_MISSING: Final = quoted(Finding.MARKER_MISSING.name)
+_AGAINST: Final = quoted_list((SPLIT_OUTCOME.name, ABORTED_WHILE_ONGOING.name))
+_MISSING: Final = quoted(MARKER_MISSING.name)
 _DECISION_STATE: Final = _case(
     {
         "outcome = 'OPEN' AND is_two_phase_commit": quoted(DecisionState.TWO_PHASE),

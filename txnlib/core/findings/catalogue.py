@@ -1,0 +1,40 @@
+"""Every finding, by its name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from txnlib.core.finding import Finding
+from txnlib.core.findings import (
+    abandoned_id_findings,
+    coordinator_findings,
+    copy_findings,
+    finding_row,
+    live_answer_findings,
+    marker_findings,
+    metadata_findings,
+    producer_findings,
+    transaction_findings,
+    transaction_index_findings,
+)
+from txnlib.core.kafka import coordinator, producer_state
+
+#: The modules whose rules find something, in the order in which the documents list their findings.
+_MODULES: Final = (
+    producer_state,
+    producer_findings,
+    finding_row,
+    coordinator,
+    coordinator_findings,
+    marker_findings,
+    transaction_findings,
+    abandoned_id_findings,
+    copy_findings,
+    metadata_findings,
+    transaction_index_findings,
+    live_answer_findings,
+)
+FINDINGS: Final[Mapping[str, Finding]] = {
+    found.name: found for module in _MODULES for found in vars(module).values() if isinstance(found, Finding)
+}
