@@ -9,7 +9,7 @@ from deltalake import DeltaTable
 from tests.engine.test_store import ODD_CLUSTERS
 from txnlib.core.schema import TABLES as CATALOGUE
 from txnlib.core.schema import Array, Scalar, Struct
-from txnlib.core.schema.rows_of_runs import quoted
+from txnlib.core.sql_text import quoted
 from txnlib.engine.delta_rs import DeltaRsTables
 from txnlib.engine.spark_tables import SparkTables
 from txnlib.readers.arrow_schemas import arrow_schema

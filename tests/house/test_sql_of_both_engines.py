@@ -15,10 +15,13 @@ from txnlib.core.schema import Scalar
 
 PACKAGE = Path(__file__).resolve().parent.parent.parent / "txnlib"
 #: Where queries of both engines are.
+FOLDERS = ("spark", "pipeline", "engine", "core/schema", "core/findings", "core/coverage", "core/tables")
 MODULES = sorted(
     path
-    for folder in ("spark", "pipeline", "engine", "core/schema")
-    for path in (PACKAGE / folder).rglob("*.py")
+    for path in (
+        *(path for folder in FOLDERS for path in (PACKAGE / folder).rglob("*.py")),
+        *(PACKAGE / "core" / name for name in ("sql_text.py", "copies.py", "batch_runs.py")),
+    )
     if path.name not in ("spark.py", "spark_tables.py")
 )
 #: The rest of a SELECT.
@@ -97,7 +100,7 @@ FORBIDDEN = (
     ),
     Forbidden(
         r"\blast\(.+, TRUE\)",
-        "the embedded engine looks for it among all rows before each row (`windows.last_of`)",
+        "the embedded engine looks for it among all rows before each row (`sql_text.last_of`)",
         "last(a, TRUE) OVER (ORDER BY b ROWS UNBOUNDED PRECEDING)",
         "max_by(a, if(a IS NOT NULL, b, NULL)) OVER (ORDER BY b ROWS UNBOUNDED PRECEDING)",
     ),

@@ -91,7 +91,7 @@ def test_real_indexes_agree(captures):
     assert [row for row in tables.rows("findings") if row["name"] == INDEX_DISAGREES] == []
 
 
-@pytest.mark.slow  # `tests/spark/findings/test_copy_findings.py` compares logs and indexes in CI
+@pytest.mark.slow  # `tests/core/findings/test_copy_findings.py` compares logs and indexes in CI
 def test_an_abort_that_an_index_lacks_is_found(broker):
     for path, entries in indexes(broker).items():
         if len(entries) > 1:

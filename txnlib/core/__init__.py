@@ -12,6 +12,6 @@ In reading order:
 * `tables`: the other tables that grow with the cluster, one module each
 * `application`, `ended_by`: whose a transactional id is, and who ended a transaction
 * `batch_runs`: rows of batches that follow one another
-* `instants`, `display`, `kafka_commands`: times as clocks show them; text that is safe to print; commands of Kafka's
-  tools
+* `instants`, `display`, `sql_text`, `kafka_commands`: times as clocks show them; text that is safe to print; parts of
+  SQL; commands of Kafka's tools
 """

@@ -301,3 +301,24 @@ def known_until_ms(role: Role, end: End, captured_at_ms: int | None, newest_stam
     if newest_stamp_ms is None or captured_at_ms is None:
         return newest_stamp_ms
     return min(captured_at_ms, newest_stamp_ms)
+
+
+# ---- Facts about copies, as SQL over `coverage`
+
+#: Whether a copy begins above its log start, by scope.
+BEGINS_BY_SCOPE: Final = "coalesce(read_from_offset > log_start_offset, FALSE)"
+#: Whether a judged copy shows every marker from where it begins, and whether that is after the start of the log.
+SHOWS_MARKERS: Final = "(gap_offset IS NULL AND damaged_offset IS NULL AND is_decoded)"
+BEGINS_LATE: Final = f"({BEGINS_BY_SCOPE} OR log_start_offset > 0)"
+#: The judged copies without damage.
+IS_SOUND: Final = "is_judged AND damaged_offset IS NULL AND tail IN ('CLEAN', 'ZEROS')"
+#: The copies that exist.
+LIVING: Final = "source IS NOT NULL AND NOT coalesce(is_deleted, FALSE)"
+
+
+def survives(leader_epoch: str, offset: str) -> str:
+    """Whether a batch or record survived: no newer leader truncated it. Column: truncated."""
+    return (
+        f"NOT coalesce(exists(truncated, cut -> cut.leader_epoch = {leader_epoch} AND cut.from_offset <= {offset}),"
+        " FALSE)"
+    )

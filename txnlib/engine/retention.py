@@ -7,7 +7,8 @@ from typing import Final
 
 from pyspark.sql import functions as F
 
-from txnlib.core.schema.rows_of_runs import OF_PARTS, PARTS_A_SECOND, quoted, quoted_list
+from txnlib.core.schema.rows_of_runs import OF_PARTS, PARTS_A_SECOND
+from txnlib.core.sql_text import quoted, quoted_list
 from txnlib.engine.store import Store, again_after_conflicts
 from txnlib.spark.schemas import TABLES
 

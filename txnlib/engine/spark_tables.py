@@ -16,8 +16,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from txnlib.core.schema import TABLES as CATALOGUE
-from txnlib.core.schema.rows_of_runs import quoted
 from txnlib.core.schema.schema_number import Shape, contains, shape_of, stored_shape
+from txnlib.core.sql_text import quoted
 from txnlib.engine.spark_session import all_settings, change
 from txnlib.engine.tables import (
     AUDIT_RUNS,

@@ -26,9 +26,10 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructField, StructType
 
 from txnlib.core.schema import ALWAYS_THERE
-from txnlib.core.schema.rows_of_runs import OF_PARTS, quoted
+from txnlib.core.schema.rows_of_runs import OF_PARTS
 from txnlib.core.schema.schema_number import is_constrained_anew, number_of
 from txnlib.core.schema.views import VIEWS, named_by, without_rows
+from txnlib.core.sql_text import quoted
 from txnlib.engine.tables import AUDIT_RUNS, Commit, Rows, TableKeeper, stored_columns
 from txnlib.errors import MissingTableError, UsageError
 from txnlib.spark.frames import arrow_of, frame_of, no_rows

@@ -11,12 +11,13 @@ from pyspark.sql import functions as F
 from txnlib.core.cluster_metadata import PartitionAssignment
 from txnlib.core.copies import CoverageRow, LeaderBasis
 from txnlib.core.coverage.captured_files import CapturedFile, CheckpointEntry, CopyKey, Place, broker_of, of_copies
-from txnlib.core.coverage.coverage import CaptureInstants, coverage
+from txnlib.core.coverage.coverage import NEWEST_SNAPSHOTS, CaptureInstants, coverage
 from txnlib.core.coverage.judged_copy import LeaderProof
+from txnlib.core.coverage.leader_epochs import EPOCHS_OF_SEGMENTS
 from txnlib.core.coverage.leaders import NotedPartition, PartitionLeader, deleted_copies, leaders
 from txnlib.core.coverage.quarantine import RefutedBatch, lowered, quarantine
 from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
-from txnlib.pipeline.given_rows import Given, having, rows_of_table, selected
+from txnlib.pipeline.given_rows import Given, having, queried, rows_of_table
 from txnlib.pipeline.run import Run
 from txnlib.pipeline.scheduler import RunChange, TableStep, table_of
 from txnlib.readers.capture_notes import DEFAULT_INSTANT, CaptureNotes
@@ -25,7 +26,6 @@ from txnlib.readers.typed_rows import arrow_rows
 from txnlib.settings import Settings
 from txnlib.spark.coordinators.coordinator_states import CURRENT_COPIES
 from txnlib.spark.core_rows import rows_of
-from txnlib.spark.coverage import epochs_of_segments, newest_snapshots
 from txnlib.spark.frames import local_rows
 
 
@@ -106,15 +106,16 @@ def _epochs_if_damaged(run: Run) -> DataFrame | tuple[()]:
 def _newest_snapshots(run: Run) -> DataFrame | tuple[()]:
     """The newest snapshot of each copy, without a query if there is none."""
     is_empty = run.tables.is_empty("producer_snapshots")
-    return () if is_empty else newest_snapshots(run.tables.read("producer_snapshots"))
+    return () if is_empty else SNAPSHOTS(run)
 
 
-EPOCHS: Final = selected(epochs_of_segments)
+SNAPSHOTS: Final = queried(NEWEST_SNAPSHOTS)
+EPOCHS: Final = queried(EPOCHS_OF_SEGMENTS)
 REFUTED: Final = having("checked_batches", is_crc_valid=[False])
 COVERAGE: Final = table_of(
     coverage,
     epochs=EPOCHS,
-    newest_snapshots=Given(("producer_snapshots",), _newest_snapshots),
+    newest_snapshots=Given(SNAPSHOTS.reads, _newest_snapshots),
     partition_notes=_partition_notes,
     leaders=_leaders,
     instants=lambda run: CaptureInstants(_notes(run).captured_at_ms.get(DEFAULT_INSTANT), _notes(run).captured_at_ms),
@@ -149,7 +150,7 @@ def _lower_coverage(run: Run) -> None:
 LOWER_COVERAGE: Final = RunChange("lower_coverage", ("coverage", "checked_batches"), _lower_coverage)
 QUARANTINE: Final[TableStep] = table_of(
     quarantine,
-    epochs=Given(("record_batches", "coverage"), _epochs_if_damaged),
+    epochs=Given((*EPOCHS.reads, "coverage"), _epochs_if_damaged),
     refuted=REFUTED,
     after=("lower_coverage",),
 )

@@ -15,9 +15,10 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from txnlib.core.sql_text import tables_of
 from txnlib.pipeline.run import Run
 from txnlib.readers.typed_rows import Typed, columns_read, typed_rows
-from txnlib.spark.joins import broadcast
+from txnlib.spark.joins import broadcast, select
 from txnlib.spark.schemas import TABLES
 from txnlib.spark.tables.open_transactions import foremost
 
@@ -54,6 +55,12 @@ def having(name: str, /, **values: Collection[object]) -> Given:
 def foremost_open() -> Given:
     """The open transactions that count (`foremost`)."""
     return Given(("open_transactions",), lambda run: foremost(run.tables.read("open_transactions")))
+
+
+def queried(text: str) -> Given:
+    """The rows of a query over tables, which it names in braces."""
+    names = tables_of(text)
+    return Given(names, lambda run: select(text, **{name: run.tables.read(name) for name in names}))
 
 
 def selected(transform: Callable[..., DataFrame]) -> Given:

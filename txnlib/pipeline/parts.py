@@ -14,7 +14,8 @@ from typing import Any, Final
 from pyspark.sql import functions as F
 
 from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
-from txnlib.core.schema.rows_of_runs import part_at, quoted_list
+from txnlib.core.schema.rows_of_runs import part_at
+from txnlib.core.sql_text import quoted_list
 from txnlib.engine.store import Store
 from txnlib.errors import MissingTableError
 from txnlib.pipeline.clock import now

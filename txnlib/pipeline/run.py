@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 from txnlib.core.display import Written, duration, printable, size, utc_time
 from txnlib.core.instants import BY_CLIENTS, BY_NOBODY
 from txnlib.core.kafka.coordinator_partition import CountBasis
+from txnlib.core.sql_text import clock_ms
 from txnlib.core.verdicts.cluster_facts import Thresholds
 from txnlib.engine.choice import choose, label
 from txnlib.engine.engine import Engine, open_engine
@@ -28,7 +29,6 @@ from txnlib.readers.capture import Capture, list_capture
 from txnlib.settings import BROKER_SETTINGS, Settings, SettingsFile, decide, read_settings_file
 from txnlib.spark.capture_source import CaptureSource
 from txnlib.spark.frames import local_rows
-from txnlib.spark.instants import clock_ms
 from txnlib.spark.schemas import TABLES
 from txnlib.version import __version__
 

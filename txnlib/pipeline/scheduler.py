@@ -5,20 +5,23 @@ A job is a list of steps; an audit is the lists of all three jobs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from functools import reduce
+from functools import partial, reduce
 from graphlib import CycleError, TopologicalSorter
 from inspect import signature
+from itertools import chain
 from typing import Any, get_args, get_origin, get_type_hints
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from txnlib.core.display import Written
+from txnlib.core.findings.rule import Rule
+from txnlib.core.sql_text import tables_of, values_of
 from txnlib.engine.tables import Commit
 from txnlib.errors import StepError, TxnlibError
 from txnlib.pipeline.clock import now
@@ -26,7 +29,7 @@ from txnlib.pipeline.failure import failure_of, texts_of
 from txnlib.pipeline.given_rows import Given, rows_of_table
 from txnlib.pipeline.run import Run
 from txnlib.readers.typed_rows import arrow_rows
-from txnlib.spark.core_rows import Suspects, answers, rows_by_core, rows_of
+from txnlib.spark.core_rows import answers, odd_rows, rows_by_core, rows_of
 from txnlib.spark.frames import frame_of
 from txnlib.spark.schemas import TABLES
 
@@ -100,56 +103,57 @@ def table_of(
 
 
 def table_of_rules(
-    name: str,
-    rules: Iterable[tuple[Callable[..., DataFrame | None], Callable[..., Iterable[object]]]],
-    others: Iterable[Callable[..., Suspects | Iterable[object]]],
-    *,
-    after: tuple[str, ...] = (),
+    name: str, rules: Iterable[Rule], others: Iterable[Callable[..., Iterable[object]]], *, after: tuple[str, ...] = ()
 ) -> TableStep:
-    """The table of the rows that functions of the core make, mostly from what Spark selects.
-
-    `rules`: what selects, or None if nothing can be odd, and the function that judges each row; the type of its only
-    parameter names their dataclass: `Iterable[OddMarker]`. `others`: functions that return suspects, or rows as
-    dataclasses. If the first parameter of either is a frame, its rows are what is judged: without any, it is not asked.
-    """
-    calls = [_Asked.of(other) for other in others]
-    selects = []
-    for select, judge in rules:
-        ((of,),) = (get_args(hint) for parameter, hint in get_type_hints(judge).items() if parameter != "return")
-        selects.append((_Asked.of(select), of, judge))
+    """The table of the rows that rules of the core make of what Spark selects. `others`: functions that return rows of
+    it as dataclasses."""
+    asked = [_AskedRule.of(rule) for rule in rules]
+    calls = [called(other) for other in others]
 
     def made(run: Run) -> DataFrame | pa.Table:
-        answered = [call.ask(run) for call in calls if call.may_answer(run)]
-        suspects = [each for each in answered if isinstance(each, Suspects)]
-        for select, of, judge in selects:
-            rows = select.ask(run) if select.may_answer(run) else None
-            suspects += [] if rows is None else [Suspects(rows, of, judge)]
-        few = pa.concat_tables(
-            [arrow_rows(name, ()), *(arrow_rows(name, each) for each in answered if not isinstance(each, Suspects))]
-        )
-        made_in_tasks = [rows_by_core(name, each) for each in suspects]
-        if few.num_rows or not made_in_tasks:
-            made_in_tasks.append(frame_of(run.spark, few, TABLES[name]))
-        return reduce(DataFrame.union, made_in_tasks)
+        few = pa.concat_tables([arrow_rows(name, ()), *(arrow_rows(name, call(run)) for call in calls)])
+        parts = [frame_of(run.spark, few, TABLES[name])] if few.num_rows else []
+        for each in asked:
+            if (rows := each.rows(run, name)) is not None:
+                parts.append(rows)
+        return reduce(DataFrame.union, parts) if parts else few
 
-    reads = (read for call in (*calls, *(select for select, *_ in selects)) for read in call.ask.reads)
-    return TableStep(name, tuple(dict.fromkeys([*reads, *after])), made)
+    reads = (*(call.reads for call in calls), *(each.reads for each in asked), after)
+    return TableStep(name, tuple(dict.fromkeys(chain.from_iterable(reads))), made)
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
-    """A function of a rule. `judged`: the table whose rows it judges; None if it judges something else."""
+class _AskedRule:
+    """A rule, the tables that it reads, and what makes its values."""
 
-    ask: Given
-    judged: str | None
+    rule: Rule
+    tables: tuple[str, ...]
+    given: Mapping[str, Given]
 
     @staticmethod
-    def of(function: Callable[..., Any]) -> _Asked:
-        first = next(iter(signature(function).parameters))
-        return _Asked(called(function), first if get_type_hints(function)[first] is DataFrame else None)
+    def of(rule: Rule) -> _AskedRule:
+        named = dict.fromkeys(name for text in rule.texts for name in tables_of(text))
+        tables = tuple(name for name in named if name not in {step.name for step in rule.steps})
+        return _AskedRule(rule, tables, {name: called(make) for name, make in rule.given.items()})
 
-    def may_answer(self, run: Run) -> bool:
-        return self.judged is None or not run.tables.is_empty(self.judged)
+    @property
+    def reads(self) -> tuple[str, ...]:
+        return (*self.tables, *(read for each in self.given.values() for read in each.reads))
+
+    def rows(self, run: Run, name: str) -> DataFrame | None:
+        """The rows of a table that it makes; None if nothing is odd."""
+        rule = self.rule
+        if run.tables.is_empty(rule.of):
+            return None
+        of_judge = [*signature(rule.judge).parameters][1:]
+        of_queries = (value for text in rule.texts for value in values_of(text))
+        values = {
+            value: self.given[value](run) if value in self.given else getattr(run.settings, value)
+            for value in dict.fromkeys((*of_judge, *of_queries))
+        }
+        odd = odd_rows(rule, {table: run.tables.read(table) for table in self.tables}, values)
+        judge = partial(rule.judge, **{value: values[value] for value in of_judge})
+        return None if odd is None else rows_by_core(name, odd, rule.row, judge)
 
 
 def carry_out(run: Run, steps: Sequence[Step]) -> None:

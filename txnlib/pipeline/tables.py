@@ -18,7 +18,9 @@ from txnlib.core.cluster_metadata import (
     partition_assignments,
     producer_id_blocks,
 )
+from txnlib.core.findings.catalogue import RULES
 from txnlib.core.findings.live_answer_findings import LIVE_STABLE_OFFSET_DISAGREES
+from txnlib.core.findings.metadata_findings import metadata_findings
 from txnlib.core.kafka.metadata_records import MetadataType
 from txnlib.core.tables.abort_plan import abort_plan
 from txnlib.core.tables.blocked_groups import blocked_groups
@@ -39,7 +41,6 @@ from txnlib.pipeline.given_rows import (
 from txnlib.pipeline.inferred_settings import count_coordinator_partitions, infer_settings
 from txnlib.pipeline.run import Run
 from txnlib.pipeline.scheduler import RunChange, Step, TableStep, table_of, table_of_rules
-from txnlib.spark import findings
 from txnlib.spark.capture_source import CaptureSource
 from txnlib.spark.coordinators.console_copies import console_records, console_segments
 from txnlib.spark.coordinators.coordinator_states import coordinator_states
@@ -156,9 +157,7 @@ INGEST: Final[tuple[Step, ...]] = (
 # Reconstruct
 
 
-FINDINGS: Final = table_of_rules(
-    "findings", findings.RULES, findings.OTHERS, after=("infer_settings", "lower_coverage")
-)
+FINDINGS: Final = table_of_rules("findings", RULES, (metadata_findings,), after=("infer_settings", "lower_coverage"))
 
 RECONSTRUCT: Final[tuple[Step, ...]] = (
     table_of(producer_spans, after=("infer_settings",)),  # first, because it takes longest

@@ -209,7 +209,7 @@ _SPARK_SEED: Final = np.uint64(42)
 
 
 def _hashes(fields: _Fields, inside: Any, starts: Any) -> Any:
-    """XOR of the hashes of the batches of each run: `spark.batch_runs.BATCH_HASH`, which hashes single batches, in
+    """XOR of the hashes of the batches of each run: `core.batch_runs.BATCH_HASH`, which hashes single batches, in
     numpy."""
     sequence, delta = fields.base_sequence[inside], fields.last_offset[inside] - fields.base_offset[inside]
     numbers = (

@@ -5,12 +5,9 @@ In reading order:
 * `schemas`, `windows`, `core_udfs`: the columns of every table, every window, and the core inside Spark
 * `capture_source`: the rows of a capture
 * `metadata_log`: which records of the cluster's own log count
-* `coverage`: facts about copies, which `core.coverage` finds
 * `producers`: the partitions' side
 * `coordinators`: the coordinators' side
-* `findings`: oddities in the logs
 * `tables`: what is open, and how each transaction ended on each partition
 
-All of these use `joins` (queries), `instants`, `batch_runs` (what a row says of all its batches), `core_rows` and
-`frames` (rows of the driver), `python_tasks`.
+All of these use `joins` (queries), `core_rows` and `frames` (rows of the driver), `python_tasks`.
 """

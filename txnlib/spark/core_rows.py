@@ -7,7 +7,6 @@ The fields of a class are listed once, in the class (`readers.typed_rows`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, cast, get_args
 
@@ -15,9 +14,12 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from txnlib.core.findings.rule import Rule
 from txnlib.core.schema.columns import type_of
-from txnlib.readers.typed_rows import Typed, arrow_rows, hints_of, plain, typed_rows
-from txnlib.spark.frames import arrow_of, arrow_schema, frame_of, knowing, nullable
+from txnlib.core.sql_text import tables_of, with_values
+from txnlib.readers.typed_rows import Typed, arrow_rows, plain, typed_rows
+from txnlib.spark.frames import arrow_of, arrow_schema, frame_of, gathered_if_any, kept_if_any, knowing, nullable
+from txnlib.spark.joins import select
 from txnlib.spark.python_tasks import begin_task
 from txnlib.spark.schemas import TABLES, spark_type
 
@@ -26,18 +28,6 @@ from txnlib.spark.schemas import TABLES, spark_type
 def struct_of(of: Any) -> StructType:
     """The Spark type of a dataclass: int is LONG, an enum is its value, a tuple is an array. Everything may be NULL."""
     return cast(StructType, spark_type(type_of(of)))
-
-
-def struct(of: Any, given: Mapping[str, str] | None = None) -> str:
-    """The fields of a dataclass as one struct, as SQL. A field that is not given is the column of its name."""
-    columns = {name: name for name in hints_of(of)} | dict(given or {})
-    unknown = columns.keys() - hints_of(of).keys()
-    if unknown:
-        raise ValueError(f"{of.__name__} has no field {', '.join(sorted(unknown))}")
-    values = [
-        f"'{field.name}', CAST({columns[field.name]} AS {field.dataType.simpleString()})" for field in struct_of(of)
-    ]
-    return f"named_struct({', '.join(values)})"
 
 
 def rows_of(given: DataFrame | pa.Table, of: Callable[..., Typed]) -> list[Typed]:
@@ -67,24 +57,30 @@ def answers(
     return answer
 
 
-@dataclass(frozen=True, slots=True)
-class Suspects:
-    """Rows of a frame that may be odd, the dataclass that each is, and the function of the core that judges each by
-    itself."""
+def odd_rows(rule: Rule, tables: Mapping[str, DataFrame], values: Mapping[str, Any]) -> DataFrame | None:
+    """The rows that a rule judges; None if it is known that there are none. `values`: those that its queries
+    name."""
+    relations = dict(tables)
 
-    rows: DataFrame
-    of: Callable[..., Any]
-    judge: Callable[[Iterable[Any]], Iterable[object]]
+    def asked(query: str) -> DataFrame:
+        named = {name: relations[name] for name in tables_of(query)}
+        return select(with_values(query, values), **named)
+
+    for step in rule.steps:
+        rows = (gathered_if_any if step.are_few else kept_if_any)(asked(step.query))
+        if rows is None:
+            return None
+        relations[step.name] = rows
+    return asked(rule.query)
 
 
-def rows_by_core(name: str, selected: Suspects) -> DataFrame:
-    """The rows of a table that the core makes of a selection, in tasks."""
-    of, judge = selected.of, selected.judge
+def rows_by_core(name: str, rows: DataFrame, of: Any, judge: Callable[[Iterable[Any]], Iterable[object]]) -> DataFrame:
+    """The rows of a table that a function of the core makes of rows of a dataclass, in tasks."""
 
     def made(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         begin_task()
         for batch in batches:
             yield from arrow_rows(name, judge(typed_rows(pa.Table.from_batches([batch]), of))).to_batches()
 
-    rows = nullable(selected.rows.select(*struct_of(of).names))
-    return knowing(rows, struct_of(of)).mapInArrow(made, TABLES[name])
+    selected = nullable(rows.select(*struct_of(of).names))
+    return knowing(selected, struct_of(of)).mapInArrow(made, TABLES[name])

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Final, cast
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from txnlib.core.batch_runs import RUN_OFFSETS
+from txnlib.core.batch_runs import BATCHES, OF_BATCH, RUN_OFFSETS
 from txnlib.spark.frames import is_embedded
+from txnlib.spark.schemas import TABLES
 
 
 def broadcast(frame: DataFrame) -> DataFrame:
@@ -70,3 +71,37 @@ def quantile(value: str, share: float) -> str:
     `percentile_approx` is that on Spark; the embedded engine interpolates. One value for each of few groups is kept.
     """
     return f"get(sort_array(collect_list({value})), CAST(ceil({share} * count({value})) AS INT) - 1)"
+
+
+# ---- Runs of batches
+
+#: The type of the batches of a run, as SQL.
+RUN_BATCHES: Final = TABLES["record_batches"]["run_batches"].dataType.simpleString()
+
+
+def single_batches(rows: DataFrame, where: str, *, has: Collection[str] = TABLES["record_batches"].names) -> DataFrame:
+    """The rows, with the single batches of those runs for which `where` is true. Columns: those of `rows`.
+
+    `rows` are rows of `record_batches`, with other columns at will. `has`: the columns of that table that they have.
+    """
+    return _divided(rows, f"if(coalesce({where}, FALSE), run_batches, NULL)", has)
+
+
+def end_batches(rows: DataFrame) -> DataFrame:
+    """The rows, with the first and the last batch of each run. Columns: those of `rows`, which has all of
+    `record_batches`."""
+    return _divided(
+        rows, f"array(get(run_batches, 0), get(run_batches, {BATCHES} - 1))", TABLES["record_batches"].names
+    )
+
+
+def _divided(rows: DataFrame, batches: str, has: Collection[str]) -> DataFrame:
+    """The rows, with some batches in place of their runs. `batches`: these, as SQL; NULL leaves a run as it is.
+
+    A row is repeated for each batch, so it must no longer have all of them.
+    """
+    own = rows.withColumn("_batches", F.expr(f"if({BATCHES} > 1, {batches}, NULL)"))
+    rest = own.withColumn("run_batches", F.expr("if(_batches IS NULL, run_batches, NULL)"))
+    each = rest.withColumn("_batch", F.expr("explode_outer(_batches)"))
+    values = {name: f"if(_batch IS NULL, {name}, {value})" for name, value in OF_BATCH.items() if name in has}
+    return with_columns(each, values).drop("_batches", "_batch")

@@ -13,11 +13,10 @@ from pyspark.sql import DataFrame
 
 from txnlib.core.coverage.known_metadata import MetadataReach
 from txnlib.core.kafka.metadata_records import MetadataType
-from txnlib.core.schema.rows_of_runs import quoted_list
-from txnlib.spark.instants import clock_ms
+from txnlib.core.sql_text import BEFORE, clock_ms, last_of, next_of, quoted_list
 from txnlib.spark.joins import select
 from txnlib.spark.schemas import TABLES, conform
-from txnlib.spark.windows import BEFORE, UNTIL_NOW, last_of, next_of
+from txnlib.spark.windows import UNTIL_NOW
 
 
 def metadata_log(records: DataFrame) -> DataFrame:

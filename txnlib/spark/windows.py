@@ -12,10 +12,10 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from txnlib.core.sql_text import BEFORE
+
 #: Everything up to and including the row.
 UNTIL_NOW: Final = "ROWS UNBOUNDED PRECEDING"
-#: Everything strictly before the row.
-BEFORE: Final = "ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING"
 #: Every row of the group, computed once for all of them.
 WHOLE: Final = "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"
 
@@ -27,19 +27,6 @@ _PRODUCER: Final = ("producer_id", "topic", "partition")
 #: The batches of the producers of one bucket, one producer after the other, each in offset order.
 IN_BUCKET: Final = f"PARTITION BY bucket ORDER BY {', '.join(_PRODUCER)}, base_offset"
 _CONTINUES: Final = " AND ".join(f"lag({name}) OVER ({IN_BUCKET}) = {name}" for name in _PRODUCER)
-
-
-def last_of(value: str, by: str, over: str) -> str:
-    """The last value that is not NULL, in a window in the order of `by`, as SQL.
-
-    The embedded engine looks for `last(value, TRUE)` among all rows before each row, which takes quadratic time.
-    """
-    return f"max_by({value}, if({value} IS NOT NULL, {by}, NULL)) OVER ({over})"
-
-
-def next_of(value: str, by: str, over: str) -> str:
-    """The value of `last_of` in a window in descending order of `by`: the next one in order, as SQL."""
-    return f"min_by({value}, if({value} IS NOT NULL, {by}, NULL)) OVER ({over})"
 
 
 # The batches of a producer on a partition. An engine sets up each window anew, and a log may have a million producers

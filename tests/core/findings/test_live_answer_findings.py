@@ -3,26 +3,39 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 
 import pytest
 
-from txnlib.core.copies import CoverageRow
+from tests.support.frames import frame
+from tests.support.rules import found_by, selected
+from txnlib.core.findings import live_answer_findings
 from txnlib.core.findings.live_answer_findings import (
-    AskedId,
-    LiveProducer,
-    LiveTransaction,
+    DESCRIBED,
+    TOLD,
+    DescribedId,
+    DescribedTransaction,
     ToldSpan,
-    answers_of,
-    lost_transactions,
-    of_live_transactions,
-    stable_questions,
-    unexplained_stable_offsets,
+    ToldTransaction,
+    of_described,
+    of_told,
 )
-from txnlib.core.findings.producer_findings import NewestSpan, OddProducer, ProducerChecks, of_producers
+from txnlib.core.findings.producer_findings import NewestSpan, OddProducer, of_producers
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.core.kafka.producer_state import ProducerState
+from txnlib.spark.schemas import TABLES
 
+PLACE = {"topic": "orders", "partition": 0}
+VALUES = {
+    "as_of_ms": 1,
+    "clock_tolerance_ms": 0,
+    "producer_id_expiration_ms": 1,
+    "whole_metadata_ms": None,
+    "highest": None,
+}
 BEGIN, END, MARK = 5, 100, 50
+COPY = PLACE | {"is_judged": True, "status": "COMPLETE", "tail": "CLEAN", "first_offset": BEGIN, "end_offset": END}
+STABLE = COPY | {"answered_stable_offset": 34, "answered_high_watermark": 50}
 #: Producer -> its transactions in the log (first offset, last offset, marker, epoch, whether the start is exact), what
 #: the leader answered (start, epoch; None: it does not know the producer), and offsets of the findings. The log reaches
 #: from BEGIN to END; when the leader was asked, its high watermark was MARK.
@@ -46,31 +59,22 @@ PRODUCERS = {
     "it began before the log, in which it is missing": ([], (2, 3), [2]),
     "the same, but a marker ended it since": ([(None, None, 60, 3, True)], (2, 3), []),
 }
-COPY = CoverageRow("orders", 0, is_judged=True, status="COMPLETE", tail="CLEAN", first_offset=BEGIN, end_offset=END)
-ASKED = LiveProducer("orders", 0, MARK, None, None, None)
 
 
-def told(name: str, copy: CoverageRow = COPY) -> list[tuple[int | None, str | None]]:
+def told(name: str) -> list[tuple[int | None, str | None]]:
     transactions, live, _ = PRODUCERS[name]
-    answers = answers_of(
-        [
-            ASKED,
-            *(
-                [replace(ASKED, producer_id=7, producer_epoch=live[1], current_transaction_start_offset=live[0])]
-                if live
-                else []
-            ),
-        ],
-        [copy],
-    )
-    spans = [ToldSpan("orders", 0, 7, first, marker) for first, _, marker, _, _ in transactions]
-    checks = ProducerChecks(as_of_ms=1, clock_tolerance_ms=0, producer_id_expiration_ms=1, answers=answers)
+    start, epoch = live or (None, None)
+    described = (DescribedTransaction(epoch, start),) if live else ()
+    spans = tuple(ToldSpan(first, marker) for first, _, marker, _, _ in transactions)
+    is_told = start is not None and start < END
+    asked = [ToldTransaction("orders", 0, 7, start, MARK, BEGIN, spans)] if is_told else []
     producers = [
-        OddProducer("orders", 0, 7, (), None, NewestSpan(first, last, is_exact, marker, None, None, None, state))
+        OddProducer("orders", 0, 7, (), None, newest, MARK, described)
         for first, last, marker, epoch, is_exact in transactions
         for state in [ProducerState(epoch, 4, last, 0, None, None if marker else first)]
+        for newest in [NewestSpan(first, last, is_exact, marker, None, None, None, state)]
     ]
-    found = [*lost_transactions(answers, spans), *of_producers(producers, checks)]
+    found = [*of_told(asked), *of_producers(producers, **VALUES)]
     assert {each.name for each in found} <= {"LIVE_ANSWER_DISAGREES"}
     return sorted((each.offset, each.evidence) for each in found)
 
@@ -78,13 +82,6 @@ def told(name: str, copy: CoverageRow = COPY) -> list[tuple[int | None, str | No
 @pytest.mark.parametrize("name", PRODUCERS)
 def test_leaders_and_logs_that_disagree(name: str) -> None:
     assert [offset for offset, _ in told(name)] == PRODUCERS[name][2]
-
-
-@pytest.mark.parametrize(
-    "changed", [{"damaged_offset": 7}, {"tail": "CORRUPT"}, {"is_judged": False}, {"partition": 1}]
-)
-def test_only_sound_judged_copies_of_asked_partitions_are_compared(changed: dict[str, object]) -> None:
-    assert not any(told(name, replace(COPY, **changed)) for name in PRODUCERS)
 
 
 def test_the_evidence_about_a_producer_says_both() -> None:
@@ -99,27 +96,107 @@ def test_the_evidence_about_a_producer_says_both() -> None:
     assert differs.endswith("producer epoch 3; the leader: open since offset 10, producer epoch 4")
 
 
-STABLE = replace(COPY, answered_stable_offset=34, answered_high_watermark=50)
+#: First offset and marker of a span of a producer whose transaction was open from 10, or from 2, by its leader's
+#: answer.
+SPANS = list(product([None, 2, 10, 12], [None, 40, 50, 60]))
+
+
+@pytest.mark.both
+@pytest.mark.parametrize("start", [2, 10])
+def test_spans_that_are_cleared_are_no_transaction_that_a_leader_called_open(spark, start):
+    live = [
+        PLACE | {"high_watermark": MARK, "producer_id": number, "current_transaction_start_offset": start}
+        for number in range(len(SPANS))
+    ]
+    spans = [
+        PLACE | {"producer_id": number, "first_offset": first, "marker_offset": marker}
+        for number, (first, marker) in enumerate(SPANS)
+    ]
+    every = [
+        ToldTransaction("orders", 0, number, start, MARK, BEGIN, (ToldSpan(*span),))
+        for number, span in enumerate(SPANS)
+    ]
+    kept = selected(
+        TOLD,
+        live_producers=frame(spark, TABLES["live_producers"], *live),
+        producer_spans=frame(spark, TABLES["producer_spans"], *spans),
+        coverage=frame(spark, TABLES["coverage"], COPY),
+    )
+    assert set(of_told(kept)) == set(of_told(every))
+    assert 0 < sum(len(each.spans) for each in kept) < len(every)
+
+
+#: What is told, and of the copy -> whether a transaction is asked for that the log does not have.
+ASKED = {
+    "it is not in the log": ({}, {}, True),
+    "the copy is damaged": ({}, {"damaged_offset": 7}, False),
+    "its end is damaged": ({}, {"tail": "CORRUPT"}, False),
+    "the copy is not judged": ({}, {"is_judged": False}, False),
+    "another partition": ({}, {"partition": 1}, False),
+    "behind the copy": ({"current_transaction_start_offset": END}, {}, False),
+    "nothing is open": ({"current_transaction_start_offset": None}, {}, False),
+}
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_only_what_a_sound_judged_copy_would_have_is_asked_for(spark, name):
+    live, copy, is_asked = ASKED[name]
+    told = PLACE | {"high_watermark": MARK, "producer_id": 7, "current_transaction_start_offset": 10} | live
+    tables = {
+        "live_producers": frame(spark, TABLES["live_producers"], told),
+        "coverage": frame(spark, TABLES["coverage"], COPY | copy),
+    }
+    expected = [ToldTransaction("orders", 0, 7, 10, MARK, BEGIN)] if is_asked else []
+    assert selected(TOLD, **tables) == expected
+
+
+#: First offset and marker of a transaction in the log, whether its start is exact, the leader's last stable offset, and
+#: whether the transaction explains it.
+STABLE_OFFSETS = {
+    "nothing is in the log": (None, 34, False),
+    "it is open": ((34, None, True), 34, True),
+    "it has ended": ((34, 60, True), 34, True),
+    "it began later": ((40, None, True), 34, False),
+    "it had ended": ((10, 20, True), 34, False),
+    "it began before the log, and the leader raised its answer": ((2, None, True), 5, True),
+    "only its marker is in the log": ((None, 60, True), 34, True),
+    "its start is hidden": ((40, None, False), 34, True),
+    "data outside of transactions": ((None, None, True), 34, False),
+}
+
+
+def test_a_last_stable_offset_is_explained_by_a_transaction_that_was_open_there(spark):
+    copies, spans = [], []
+    for number, (span, stable, _) in enumerate(STABLE_OFFSETS.values()):
+        copies.append(STABLE | {"partition": number, "answered_stable_offset": stable})
+        if span is not None:
+            first, marker, is_exact = span
+            place = {"topic": "orders", "partition": number, "producer_id": 7, "is_start_exact": is_exact}
+            spans.append(place | {"first_offset": first, "marker_offset": marker})
+    found = found_by(
+        live_answer_findings.STABLE_OFFSETS,
+        coverage=frame(spark, TABLES["coverage"], *copies),
+        producer_spans=frame(spark, TABLES["producer_spans"], *spans),
+    )
+    expected = [number for number, (*_, is_explained) in enumerate(STABLE_OFFSETS.values()) if not is_explained]
+    assert sorted(each.partition for each in found) == expected
 
 
 @pytest.mark.parametrize(
-    ("copy", "evidence"),
+    ("copy", "log"),
     [
-        (STABLE, "the leader: last stable offset 34, high watermark 50; the log: no transaction that was open there"),
-        (replace(STABLE, answered_stable_offset=50), None),
-        (replace(STABLE, answered_high_watermark=None), None),
-        (replace(STABLE, is_judged=False), None),
-        (
-            replace(STABLE, is_judged=False, status="MISSING"),
-            "the leader: last stable offset 34, high watermark 50; the log: not captured",
-        ),
-        (replace(STABLE, is_judged=False, status="MISSING", is_gone=True), None),
+        ({}, "no transaction that was open there"),
+        ({"answered_stable_offset": 50}, None),
+        ({"answered_high_watermark": None}, None),
+        ({"is_judged": False}, None),
+        ({"is_judged": False, "status": "MISSING"}, "not captured"),
+        ({"is_judged": False, "status": "MISSING", "is_gone": True}, None),
     ],
 )
-def test_a_last_stable_offset_that_nothing_explains(copy: CoverageRow, evidence: str | None) -> None:
-    found = list(unexplained_stable_offsets(stable_questions([copy]), set()))
-    assert [(each.offset, each.evidence) for each in found] == ([(34, evidence)] if evidence else [])
-    assert not list(unexplained_stable_offsets(stable_questions([copy]), {("orders", 0)}))
+def test_a_last_stable_offset_that_nothing_explains(spark, copy: dict[str, object], log: str | None) -> None:
+    found = found_by(live_answer_findings.STABLE_OFFSETS, coverage=frame(spark, TABLES["coverage"], STABLE | copy))
+    says = f"the leader: last stable offset 34, high watermark 50; the log: {log}"
+    assert [(each.offset, each.evidence) for each in found] == ([(34, says)] if log else [])
 
 
 #: Transactional id -> state, producer id, epoch and offset of its last record, the coordinator's answer, whether it is
@@ -135,16 +212,17 @@ IDS = {
     "no state was told": (("Ongoing", 7, 3, 10), (None, 7, 4), False),
     "only the coordinator has it": (None, ("Empty", 7, 0), False),
 }
-COORDINATOR = replace(COPY, topic=TRANSACTION_STATE_TOPIC)
 
 
-def described(
-    name: str, copy: CoverageRow = COORDINATOR, log_end: int | None = MARK
-) -> dict[str, tuple[int | None, str | None]]:
+def described(name: str, log_end: int | None = MARK) -> dict[str, tuple[int | None, str | None]]:
     record, (state, producer_id, epoch), _ = IDS[name]
-    live = LiveTransaction(name, 0, producer_id, epoch, state, log_end)
-    ids = [] if record is None else [AskedId(name, 0, record[1], record[2], record[0], record[3], (record[1],))]
-    return {each.name: (each.offset, each.evidence) for each in of_live_transactions([live], ids, [copy])}
+    live = DescribedId(name, 0, producer_id, epoch, state, log_end)
+    if record is not None:
+        of_log, own_id, own_epoch, offset = record
+        live = replace(
+            live, offset=offset, producer_id=own_id, producer_epoch=own_epoch, state=of_log, producer_ids=(own_id,)
+        )
+    return {each.name: (each.offset, each.evidence) for each in of_described([live])}
 
 
 @pytest.mark.parametrize("name", IDS)
@@ -154,9 +232,8 @@ def test_coordinators_and_logs_that_disagree(name: str) -> None:
     assert (found and found[0]) == (record[3] if is_found and record else None)
 
 
-@pytest.mark.parametrize("nothing", [{"copy": replace(COORDINATOR, damaged_offset=7)}, {"log_end": None}])
-def test_of_a_coordinator_without_a_sound_copy_nothing_is_said(nothing: dict[str, object]) -> None:
-    assert not any("LIVE_ANSWER_DISAGREES" in described(name, **nothing) for name in IDS)
+def test_of_a_coordinator_without_a_sound_copy_nothing_is_said() -> None:
+    assert not any("LIVE_ANSWER_DISAGREES" in described(name, None) for name in IDS)
 
 
 def test_an_owner_that_no_record_names_is_found() -> None:
@@ -171,3 +248,29 @@ def test_the_evidence_about_an_id_says_both() -> None:
     assert described("only the coordinator has it")["LIVE_OWNER_UNKNOWN"][1] == (
         "the log: no record of the id with this producer id; the coordinator: Empty, producer epoch 0"
     )
+
+
+@pytest.mark.parametrize(("copy", "log_end"), [({}, 50), ({"damaged_offset": 7}, None), ({"partition": 4}, None)])
+def test_of_an_id_that_was_asked_for_the_last_record_and_all_producer_ids_count(spark, copy, log_end):
+    place = {"transactional_id": "pay", "coordinator_partition": 3, "is_tombstone": False, "producer_epoch": 1}
+    records = [
+        place | {"offset": 5, "producer_id": 7, "state": "Empty"},
+        place | {"offset": 9, "producer_id": 8, "state": "Ongoing"},
+        place | {"offset": 9, "producer_id": 8, "state": "Ongoing", "transactional_id": "not asked"},
+    ]
+    live = {"coordinator_partition": 3, "producer_id": 8, "producer_epoch": 1, "state": "Ongoing", "log_end_offset": 50}
+    sound = {"topic": TRANSACTION_STATE_TOPIC, "partition": 3, "is_judged": True, "tail": "CLEAN"}
+    found, unknown = sorted(
+        selected(
+            DESCRIBED,
+            live_transactions=frame(
+                spark, TABLES["live_transactions"], *({"transactional_id": id_} | live for id_ in ("pay", "unknown"))
+            ),
+            coordinator_states=frame(spark, TABLES["coordinator_states"], *records),
+            coverage=frame(spark, TABLES["coverage"], sound | copy),
+        ),
+        key=lambda each: each.transactional_id,
+    )
+    assert (found.transactional_id, found.state, found.producer_id, found.offset) == ("pay", "Ongoing", 8, 9)
+    assert (sorted(found.producer_ids), found.log_end_offset) == ([7, 8], log_end)
+    assert (unknown.offset, unknown.producer_ids) == (None, ())

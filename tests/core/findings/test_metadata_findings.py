@@ -12,8 +12,8 @@ from txnlib.core.copies import CoverageRow
 from txnlib.core.display import told
 from txnlib.core.finding import Severity
 from txnlib.core.findings.catalogue import FINDINGS
-from txnlib.core.findings.finding_row import as_json, found
 from txnlib.core.findings.metadata_findings import metadata_findings
+from txnlib.core.findings.rule import as_json, found
 from txnlib.core.findings.transaction_findings import MARKER_MISSING
 
 TS = 1_700_000_000_000

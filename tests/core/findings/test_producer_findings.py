@@ -3,36 +3,41 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
+from itertools import product
 
 import pytest
 
+from tests.support.frames import empty, frame
+from tests.support.rules import selected
 from txnlib.core.cluster_metadata import ProducerIdBlock
-from txnlib.core.findings.abandoned_id_findings import (
-    FEW,
-    MANY_PRODUCER_IDS,
-    MANY_TRANSACTIONAL_IDS,
-    AbandonedIds,
-    AbandonedProducers,
-    of_abandoned_ids,
-    of_abandoned_producers,
-)
 from txnlib.core.findings.metadata_findings import SINCE_THEN, highest_producer_id
 from txnlib.core.findings.producer_findings import (
+    PRODUCERS,
     SUSPECTS_KEPT,
     CorruptBatch,
     NewestSpan,
     OddProducer,
-    ProducerChecks,
     StoredBatch,
     Suspect,
     of_corrupt_batches,
     of_producers,
 )
 from txnlib.core.kafka.producer_state import ProducerState
+from txnlib.readers.typed_rows import arrow_rows
+from txnlib.spark.core_rows import odd_rows, rows_by_core, rows_of
+from txnlib.spark.frames import arrow_of
+from txnlib.spark.schemas import TABLES
 
 TS = 1_700_000_000_000
 NANOSECONDS = TS * 10**6
-CHECKS = ProducerChecks(as_of_ms=TS, clock_tolerance_ms=1_000, producer_id_expiration_ms=86_400_000)
+VALUES = {
+    "as_of_ms": TS,
+    "clock_tolerance_ms": 1_000,
+    "producer_id_expiration_ms": 86_400_000,
+    "whole_metadata_ms": None,
+    "highest": None,
+}
 STATE = ProducerState(producer_epoch=3, last_sequence=4, last_offset=14, current_txn_first_offset=10, last_timestamp=TS)
 OPEN = NewestSpan(
     10,
@@ -48,11 +53,9 @@ ENDED = replace(OPEN, marker_offset=15, marker_ms=TS, state=replace(STATE, curre
 BATCH = StoredBatch(15, 16, 2, 5, TS, is_transactional=True, is_marker=False, control_type=None, coordinator_epoch=None)
 
 
-def found(
-    newest: NewestSpan | None = None, *suspects: Suspect, count: int | None = None, checks: ProducerChecks = CHECKS
-):
+def found(newest: NewestSpan | None = None, *suspects: Suspect, count: int | None = None, **values: int | None):
     producer = OddProducer("orders", 0, 7, suspects, count, newest)
-    return [(row.name, row.offset, row.evidence) for row in of_producers([producer], checks)]
+    return [(row.name, row.offset, row.evidence) for row in of_producers([producer], **VALUES | values)]
 
 
 def test_each_finding_of_a_suspect_batch_shows_it_and_the_state_before_it() -> None:
@@ -125,7 +128,7 @@ def test_times_of_the_newest_span(newest: NewestSpan, expected: list[tuple[str, 
     ],
 )
 def test_a_producer_id_beyond_all_blocks(newest: NewestSpan, highest: int, is_found: bool) -> None:
-    rows = found(newest, checks=replace(CHECKS, whole_metadata_ms=TS, highest=highest))
+    rows = found(newest, whole_metadata_ms=TS, highest=highest)
     says = f"the last producer id that the cluster handed out is {highest}"
     assert rows == ([("PRODUCER_ID_NEVER_ALLOCATED", 10, says)] if is_found else [])
 
@@ -147,29 +150,88 @@ def test_a_corrupt_batch_is_found_at_its_position() -> None:
     )
 
 
-@pytest.mark.parametrize("divisor", [1, FEW])
-def test_abandoned_ids_are_a_warning_from_many_on_and_nothing_while_few(divisor: int) -> None:
-    severity = ["WARNING"] if divisor == 1 else ["INFO"]
-    ids = AbandonedIds("pay", MANY_TRANSACTIONAL_IDS // divisor, TS, TS + 1_500, 3, 9, "pay-1")
-    producers = AbandonedProducers("orders", 0, MANY_PRODUCER_IDS // divisor, TS, TS + 1_500, 7, 9)
-    assert [row.severity for row in of_abandoned_ids([ids])] == severity
-    assert [row.severity for row in of_abandoned_producers([producers])] == severity
-    fewer = ["INFO"] if divisor == 1 else []
-    assert [row.severity for row in of_abandoned_ids([replace(ids, count=ids.count - 1)])] == fewer
-    assert [row.severity for row in of_abandoned_producers([replace(producers, count=producers.count - 1)])] == fewer
+# What is selected: no less than has a finding.
+
+PLACE = {"topic": "orders", "partition": 0}
+TIMES = (TS, TS + 1, NANOSECONDS, 0, None)
+CLEARS = VALUES | {"clock_tolerance_ms": 0, "producer_id_expiration_ms": 1, "whole_metadata_ms": TS, "highest": 40}
 
 
-def test_the_evidence_of_abandoned_ids_counts_them() -> None:
-    (ids,) = of_abandoned_ids([AbandonedIds("pay", 100, TS, TS + 1_500, 3, 9, "pay-1")])
-    assert (
-        ids.evidence
-        == "100 transactional ids of application pay, each initialised once and used for at most one transaction, "
-        "from 2023-11-14 22:13:20.000Z to 2023-11-14 22:13:21.500Z"
+def newest_spans():
+    kinds = product([None, 10], [None, 20], TIMES, TIMES, [True, False], [True, False, None])
+    for producer_id, (first, marker, last_ms, first_ms, is_open, is_exact) in enumerate(kinds):
+        state = ProducerState(3, 4, 14, 0, None, 10 if is_open else None, last_ms)
+        yield producer_id, NewestSpan(first, 14, is_exact, marker, TS, first_ms, None, state)
+
+
+def span_row(producer_id, span):
+    fields = {name: getattr(span, name) for name in NewestSpan.__dataclass_fields__ if name != "state"}
+    state = tuple(getattr(span.state, name) for name in ProducerState.__dataclass_fields__)
+    return PLACE | fields | {"producer_id": producer_id, "span": 0, "state": state, "is_newest": True}
+
+
+@pytest.mark.both
+@pytest.mark.parametrize("mark", [None, 50], ids=["nobody was asked", "the leader was asked"])
+def test_newest_spans_that_are_cleared_have_no_finding(spark, mark):
+    every = [OddProducer("orders", 0, producer_id, (), None, span, mark) for producer_id, span in newest_spans()]
+    live = [] if mark is None else [PLACE | {"high_watermark": mark}]
+    kept = selected(
+        PRODUCERS,
+        CLEARS,
+        producer_spans=frame(spark, TABLES["producer_spans"], *[span_row(*each) for each in newest_spans()]),
+        live_producers=frame(spark, TABLES["live_producers"], *live),
+        coverage=frame(spark, TABLES["coverage"], PLACE | {"is_judged": True, "tail": "CLEAN"}),
     )
-    assert (ids.topic, ids.partition, ids.offset, ids.transactional_id) == ("__transaction_state", 3, 9, "pay-1")
-    (producers,) = of_abandoned_producers([AbandonedProducers("orders", 0, 1_000, TS, TS, 7, 9)])
-    assert (
-        producers.evidence
-        == "1000 producer ids with one batch each, by their clients' clocks from 2023-11-14 22:13:20.000Z to 2023-11-14"
-        " 22:13:20.000Z"
+    expected = set(of_producers(every, **CLEARS))
+    assert len(expected) > 100
+    assert set(of_producers(kept, **CLEARS)) == expected
+    assert len(kept) < len(every)
+
+
+@pytest.mark.parametrize(
+    ("changed", "is_compared"),
+    [
+        ({}, True),
+        ({"damaged_offset": 7}, False),
+        ({"tail": "CORRUPT"}, False),
+        ({"is_judged": False}, False),
+        ({"partition": 1}, False),
+    ],
+)
+def test_only_with_a_sound_judged_copy_a_leader_is_compared(spark, changed, is_compared):
+    """It said nothing of the producer, and something else of another one."""
+    span = NewestSpan(10, 14, True, None, None, TS, None, ProducerState(3, 4, 14, 0, None, 10, TS))
+    live = [PLACE | {"high_watermark": 50}, PLACE | {"producer_id": 8, "current_transaction_start_offset": 20}]
+    kept = selected(
+        PRODUCERS,
+        CLEARS,
+        producer_spans=frame(spark, TABLES["producer_spans"], span_row(7, span)),
+        live_producers=frame(spark, TABLES["live_producers"], *live),
+        coverage=frame(spark, TABLES["coverage"], PLACE | {"is_judged": True, "tail": "CLEAN"} | changed),
     )
+    assert [(each.answered_high_watermark, each.described) for each in kept] == ([(50, ())] if is_compared else [])
+
+
+def test_all_suspects_of_a_producer_come_together_with_their_number(spark):
+    batch = (15, 16, 2, 5, TS, True, False, None, None)
+    suspects = [
+        PLACE | {"producer_id": 7, "suspect": ((3, 4, 14, 0, None, 10, TS), (15 + number, *batch[1:]))}
+        for number in range(3)
+    ]
+    newest = PLACE | {
+        "producer_id": 7, "state": (3, 4, 14, 0, None, None, TS), "suspects_count": SUSPECTS_KEPT + 2,
+        "is_newest": True,
+    }  # fmt: skip
+    (kept,) = selected(PRODUCERS, CLEARS, producer_spans=frame(spark, TABLES["producer_spans"], *suspects, newest))
+    assert sorted(suspect.batch.base_offset for suspect in kept.suspects) == [15, 16, 17]
+    assert (kept.suspects_count, kept.newest) == (SUSPECTS_KEPT + 2, None)
+
+
+def test_the_core_judges_each_row_of_a_selection(spark):
+    spans = frame(spark, TABLES["producer_spans"], *[span_row(*each) for each in newest_spans()])
+    others = {name: empty(spark, TABLES[name]) for name in ("live_producers", "coverage")}
+    odd, judge = odd_rows(PRODUCERS, {"producer_spans": spans, **others}, CLEARS), partial(of_producers, **CLEARS)
+    found = arrow_of(rows_by_core("findings", odd, OddProducer, judge))
+    expected = arrow_rows("findings", judge(rows_of(odd, OddProducer)))
+    assert found.num_rows > 100
+    assert sorted(map(str, found.to_pylist())) == sorted(map(str, expected.to_pylist()))

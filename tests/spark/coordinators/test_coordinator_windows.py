@@ -7,14 +7,13 @@ from pyspark.sql import functions as F
 
 from tests.support.frames import assert_rows, empty, examples, kept, transaction_log, transaction_log_row
 from tests.support.log_notation import TS, judged
-from txnlib.core.findings.coordinator_findings import OddRecord
+from tests.support.rules import selected
+from txnlib.core.findings.coordinator_findings import RECORDS
 from txnlib.core.kafka.coordinator import SuspectStep, oddities
 from txnlib.core.kafka.transaction_log import TopicPartition, TransactionLogEntry
 from txnlib.core.kafka.transaction_state import STEPS, TransactionState
 from txnlib.spark.coordinators.coordinator_states import coordinator_states
-from txnlib.spark.core_rows import rows_of
 from txnlib.spark.core_udfs import legality
-from txnlib.spark.findings.coordinator_findings import odd_records
 from txnlib.spark.frames import local_rows
 from txnlib.spark.schemas import TABLES
 
@@ -75,9 +74,8 @@ def test_windows_judge_coordinator_records_as_a_fold_of_the_core_does(spark, log
     actual = states.collect()
     expected = {(partition, offset): row for partition, log in enumerate(logs) for offset, row in folded(log).items()}
     assert len(actual) == len(expected)
-    found = {
-        (each.coordinator_partition, each.offset): each.suspect for each in rows_of(odd_records(states), OddRecord)
-    }
+    suspects = selected(RECORDS, coordinator_states=states)
+    found = {(each.coordinator_partition, each.offset): each.suspect for each in suspects}
     for row in actual:
         place = row["coordinator_partition"], row["offset"]
         suspect = found.get(place)

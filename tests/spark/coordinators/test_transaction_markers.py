@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from random import Random
 from typing import Any, TypeAlias
 
@@ -20,7 +19,6 @@ from txnlib.core.verdicts.match import MarkerGroup, StoredMatch, stored_match
 from txnlib.spark.coordinators import transaction_markers
 from txnlib.spark.coordinators.transaction_markers import decision_markers
 from txnlib.spark.core_rows import struct_of
-from txnlib.spark.findings.marker_findings import lost_markers
 from txnlib.spark.frames import local_rows
 from txnlib.spark.schemas import TABLES
 
@@ -210,26 +208,3 @@ def test_a_marker_is_lost_also_in_front_of_those_of_other_decisions(spark, last,
     found = {row["transaction_number"]: each for row, each in rows_stored(spark, {0: three_transactions(**last)})}
     assert found[1]["marker_offset"] is None
     assert found[1]["is_followed"] is is_followed
-
-
-@pytest.mark.parametrize(("minutes", "is_lost"), [(0, True), (10, False), (-10, True)])
-def test_a_copy_that_is_older_than_the_end_lacks_no_marker(spark, minutes, is_lost):
-    """A coordinator whose clock is ten minutes behind, as measured, completed it after the partition was copied."""
-    listed = {"topic": "orders", "partition": 0, "is_followed": False, "clock_offset_ms": minutes * 60_000}
-    listed |= {"clocks_differ_ms": 1_000}
-    fields = TABLES["transactions"]["markers"].dataType.elementType.names
-    transaction = {"transactional_id": "pay", "coordinator_partition": 3, "transaction_number": 1, "producer_id": 7}
-    transaction |= {"start": at(-30), "completed": at(-13), "markers": [tuple(listed.get(name) for name in fields)]}
-    older = {"topic": "orders", "partition": 0, "producer_id": 8, "marker_offset": 5, "marker_ms": NOON - 90 * 60_000}
-    copy = {"topic": "orders", "partition": 0, "is_judged": True, "is_decoded": True, "known_until": at(-5)}
-    copy |= {"log_start_offset": 0, "read_from_offset": 0}
-    found = lost_markers(
-        frame(spark, TABLES["transactions"], transaction),
-        frame(spark, TABLES["producer_spans"], older),
-        frame(spark, TABLES["coverage"], copy),
-    )
-    assert len(found.collect()) == is_lost
-
-
-def at(minutes: int) -> datetime:
-    return datetime.fromtimestamp(NOON / 1000 + 60 * minutes, UTC)

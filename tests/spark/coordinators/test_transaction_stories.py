@@ -11,16 +11,16 @@ import pytest
 from tests.spark.producers.test_producer_spans import coverage
 from tests.support.frames import assert_rows, empty, frame, kept, record_batches, transaction_log, transaction_log_row
 from tests.support.log_notation import TS, A, C, T, rec
+from tests.support.rules import found_by
 from txnlib.core.copies import CoverageRow
-from txnlib.core.findings.marker_findings import OddMarker, of_markers
-from txnlib.core.findings.transaction_findings import EarlyWrite, UnmarkedPartition, of_early_writes, of_unmarked
+from txnlib.core.findings.marker_findings import MARKERS
+from txnlib.core.findings.transaction_findings import EARLY, UNMARKED
 from txnlib.core.verdicts.clocks import MeasuredClocks
 from txnlib.spark.coordinators.coordinator_states import coordinator_states
 from txnlib.spark.coordinators.measured_clocks import measured_clocks
 from txnlib.spark.coordinators.producer_id_owners import producer_id_owners
 from txnlib.spark.coordinators.transactions import transactions
 from txnlib.spark.core_rows import rows_of
-from txnlib.spark.findings.marker_findings import early_writes, lost_markers, odd_markers
 from txnlib.spark.producers.producer_spans import producer_spans
 from txnlib.spark.schemas import TABLES
 from txnlib.spark.tables.dossiers import judged_copies
@@ -140,9 +140,9 @@ def told(spark):
     measured = measured_clocks(states, spans, judged_copies(copies), led(logs), ())
     found = kept(transactions(states, spans, rows_of(measured, MeasuredClocks), led(logs), (), ()))
     odd = [
-        *of_markers(rows_of(odd_markers(spans, found, states, copies), OddMarker)),
-        *of_unmarked(rows_of(lost_markers(found, spans, copies), UnmarkedPartition)),
-        *of_early_writes(rows_of(early_writes(found, spans), EarlyWrite)),
+        *found_by(MARKERS, producer_spans=spans, transactions=found, coordinator_states=states, coverage=copies),
+        *found_by(UNMARKED, transactions=found, producer_spans=spans, coverage=copies),
+        *found_by(EARLY, transactions=found, producer_spans=spans),
     ]
     return found.collect(), odd
 

@@ -24,13 +24,14 @@ from tests.support.dossier_samples import (
 from tests.support.frames import frame
 from txnlib.core.cluster_metadata import Election
 from txnlib.core.instants import clock_ms
+from txnlib.core.sql_text import struct
 from txnlib.core.verdicts.carried import EarlierAudit
 from txnlib.core.verdicts.coordinators import PartitionFacts
 from txnlib.core.verdicts.dossier import Dossier, MarkerElsewhere, OpenSpan, SiblingMarkers
 from txnlib.core.verdicts.judged import judge_dossier
 from txnlib.readers.typed_rows import plain, typed
 from txnlib.spark import joins
-from txnlib.spark.core_rows import struct, struct_of
+from txnlib.spark.core_rows import struct_of
 from txnlib.spark.frames import arrow_of, arrow_schema, frame_of, local_rows
 from txnlib.spark.schemas import TABLES
 from txnlib.spark.tables.batch_evidence import stamps_around

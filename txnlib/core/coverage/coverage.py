@@ -52,6 +52,12 @@ class NewestSnapshot(OfCopy):
     snapshot_offset: int
 
 
+NEWEST_SNAPSHOTS: Final = """
+SELECT topic, partition, source, max(snapshot_offset) AS snapshot_offset FROM {producer_snapshots}
+WHERE is_answer IS NULL GROUP BY topic, partition, source
+"""
+
+
 @dataclass(slots=True)
 class _Partition:
     """What was captured of one partition: source -> what that copy or its checkpoints show. Deleted copies are left

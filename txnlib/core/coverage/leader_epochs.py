@@ -7,9 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from txnlib.core.batch_runs import BATCHES
 from txnlib.core.copies import LeaderEpoch, TruncatedEpoch, highest, is_above, lowest
 from txnlib.core.coverage.captured_files import CapturedFile, Checkpoints, CopyKey
 from txnlib.core.rows import OfCopy, grouped
+from txnlib.core.sql_text import clock_ms
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +32,22 @@ class EpochOfSegment(OfCopy):
     offset_gap: int | None
     #: The oldest time of a marker: a stamp of the leader of that epoch.
     stamped_ms: int | None = None
+
+
+#: One row per segment and leader epoch. The last batch of a segment, and the only one of an epoch, are never part of a
+#: run.
+EPOCHS_OF_SEGMENTS: Final = f"""
+SELECT topic, partition, source, segment_base_offset, epoch, batches, begins, ends, stamped_ms,
+  last.base_offset, last.last_offset,
+  last.position, last.size, last.offset_gap
+FROM (
+  SELECT topic, partition, source, segment_base_offset, partition_leader_epoch AS epoch, sum({BATCHES}) AS batches,
+    min(base_offset) AS begins, max(last_offset) AS ends,
+    min(if(is_control AND producer_id IS NOT NULL, {clock_ms("max_timestamp_ms")}, NULL)) AS stamped_ms,
+    max(struct(base_offset, last_offset, position, size, offset_gap)) AS last
+  FROM {{record_batches}} GROUP BY topic, partition, source, segment_base_offset, partition_leader_epoch
+)
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

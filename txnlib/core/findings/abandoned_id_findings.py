@@ -8,8 +8,10 @@ from typing import Final
 
 from txnlib.core.display import precise_time
 from txnlib.core.finding import Finding, Severity, Topic
-from txnlib.core.findings.finding_row import FindingRow, found
+from txnlib.core.findings.rule import FindingRow, Rule, found
+from txnlib.core.kafka.transaction_state import ACTIVE_STATES
 from txnlib.core.rows import OnPartition
+from txnlib.core.sql_text import IS_NEWEST, clock_ms, quoted_list
 
 _REUSE_IDS: Final = (
     "an application creates a new id for each use. Make it reuse its ids, because brokers keep every id in memory until"
@@ -37,6 +39,7 @@ PRODUCER_IDS_NOT_REUSED: Final = Finding(
 )
 
 
+_ACTIVE: Final = quoted_list(state.kafka_name for state in ACTIVE_STATES)
 #: An id counts as abandoned if its application created a newer id at least this long after its last use. Instances that
 #: start one after the other also create new ids while older ids wait for work, but rarely for an hour.
 LEFT_BEHIND_AFTER_MS: Final = 3_600_000
@@ -78,6 +81,39 @@ def of_abandoned_ids(applications: Iterable[AbandonedIds]) -> Iterator[FindingRo
             )
 
 
+#: The applications with several ids that were initialised only once. Only ids whose records begin with their first
+#: initialisation count, so that no earlier record is missing.
+ABANDONED_IDS: Final = Rule(
+    of="coordinator_states",
+    query=f"""
+    WITH ids AS (
+      SELECT transactional_id, coordinator_partition, min(used_ms) AS first_ms, max(used_ms) AS last_ms,
+        max(offset) AS last_offset, count_if(state = 'Empty') AS initialisations,
+        coalesce(max(transaction_number), 0) AS transactions,
+        coalesce(max_by(state IN {_ACTIVE}, offset), FALSE) AS is_active
+      FROM (SELECT *, if(NOT is_tombstone, {clock_ms("timestamp_ms")}, NULL) AS used_ms FROM {{coordinator_states}})
+      GROUP BY transactional_id, coordinator_partition
+      HAVING min_by(state = 'Empty' AND producer_epoch = 0, offset)
+    ), replaced AS (
+      SELECT *, max(first_ms) OVER (PARTITION BY application) AS newest_ms
+      FROM ids
+      JOIN (SELECT transactional_id, coordinator_partition, application FROM {{transactional_ids}})
+        USING (transactional_id, coordinator_partition)
+    ), applications AS (
+      SELECT application, count(*) AS count, min(first_ms) AS from_ms, max(last_ms) AS to_ms,
+        max_by(struct(coordinator_partition, last_offset AS offset, transactional_id), last_ms) AS newest
+      FROM replaced
+      WHERE initialisations = 1 AND transactions <= 1 AND NOT is_active
+        AND last_ms + {LEFT_BEHIND_AFTER_MS} <= newest_ms
+      GROUP BY application
+    )
+    SELECT application, count, from_ms, to_ms, newest.coordinator_partition, newest.offset, newest.transactional_id
+    FROM applications WHERE count > 1
+    """,
+    judge=of_abandoned_ids,
+)
+
+
 @dataclass(frozen=True, slots=True)
 class AbandonedProducers(OnPartition):
     """The producer ids on a partition that each wrote one batch, and were abandoned."""
@@ -100,6 +136,26 @@ def of_abandoned_producers(partitions: Iterable[AbandonedProducers]) -> Iterator
                 each,
                 severity=_severity(each.count, MANY_PRODUCER_IDS),
             )
+
+
+#: The partitions with producer ids that wrote outside of transactions, one batch, of epoch 0, from sequence 0 on.
+ABANDONED_PRODUCERS: Final = Rule(
+    of="producer_spans",
+    query=f"""
+    WITH newest AS (
+      SELECT topic, partition, producer_id, state.last_offset AS offset, {clock_ms("state.last_timestamp")} AS at_ms
+      FROM {{producer_spans}}
+      WHERE {IS_NEWEST} AND state.producer_epoch = 0 AND state.last_sequence = state.offset_delta
+        AND marker_offset IS NULL AND first_offset IS NULL AND span = 0
+    )
+    SELECT topic, partition, count(*) AS count, min(at_ms) AS from_ms, max(at_ms) AS to_ms,
+      max_by(producer_id, at_ms) AS producer_id, max_by(offset, at_ms) AS offset
+    FROM (SELECT *, max(at_ms) OVER (PARTITION BY topic, partition) AS newest_ms FROM newest)
+    WHERE at_ms + {LEFT_BEHIND_AFTER_MS} <= newest_ms
+    GROUP BY topic, partition
+    """,
+    judge=of_abandoned_producers,
+)
 
 
 def _between(each: AbandonedIds | AbandonedProducers) -> str:

@@ -1,4 +1,4 @@
-"""Every finding, by its name."""
+"""Every finding by its name, and every rule."""
 
 from __future__ import annotations
 
@@ -10,21 +10,22 @@ from txnlib.core.findings import (
     abandoned_id_findings,
     coordinator_findings,
     copy_findings,
-    finding_row,
     live_answer_findings,
     marker_findings,
     metadata_findings,
     producer_findings,
+    rule,
     transaction_findings,
     transaction_index_findings,
 )
+from txnlib.core.findings.rule import Rule
 from txnlib.core.kafka import coordinator, producer_state
 
 #: The modules whose rules find something, in the order in which the documents list their findings.
 _MODULES: Final = (
     producer_state,
     producer_findings,
-    finding_row,
+    rule,
     coordinator,
     coordinator_findings,
     marker_findings,
@@ -38,3 +39,5 @@ _MODULES: Final = (
 FINDINGS: Final[Mapping[str, Finding]] = {
     found.name: found for module in _MODULES for found in vars(module).values() if isinstance(found, Finding)
 }
+#: The rules of these modules, each once.
+RULES: Final = tuple(found for module in _MODULES for found in vars(module).values() if isinstance(found, Rule))

@@ -10,15 +10,16 @@ from txnlib.core.cluster_metadata import PartitionAssignment
 from txnlib.core.copies import CoverageRow, highest_of
 from txnlib.core.display import precise_time, some_of
 from txnlib.core.finding import Finding, Severity, Topic
-from txnlib.core.findings.finding_row import INVALID_TIMESTAMP, FindingRow, found, unshown
-from txnlib.core.findings.metadata_findings import never_allocated
+from txnlib.core.findings.metadata_findings import highest_producer_id, never_allocated
+from txnlib.core.findings.rule import INVALID_TIMESTAMP, FindingRow, Rule, found, unshown
 from txnlib.core.instants import clock_ms
-from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS
+from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, TRANSACTION_STATE_TOPIC
 from txnlib.core.kafka.coordinator import SuspectStep, oddities
 from txnlib.core.kafka.coordinator_partition import partition_for
 from txnlib.core.kafka.transaction_log import TopicPartition
 from txnlib.core.kafka.transaction_state import ACTIVE_STATES, TransactionState
 from txnlib.core.rows import grouped
+from txnlib.core.sql_text import IS_TWO_PHASE_COMMIT, last_records, quoted_list
 
 INVALID_TRANSACTION_TIMEOUT: Final = Finding(
     name="INVALID_TRANSACTION_TIMEOUT",
@@ -100,6 +101,16 @@ def of_records(records: Iterable[OddRecord]) -> Iterator[FindingRow]:
         yield from (found(finding, f"{each.transition}: {says}", each) for finding, says in oddities(each.suspect))
 
 
+RECORDS: Final = Rule(
+    of="coordinator_states",
+    query="""
+    SELECT transactional_id, coordinator_partition, offset, producer_id, transition, suspect
+    FROM {coordinator_states} WHERE suspect IS NOT NULL
+    """,
+    judge=of_records,
+)
+
+
 @dataclass(frozen=True, slots=True)
 class UnfinishedTransaction:
     """A decided transaction whose markers are all there, and which its coordinator has not completed."""
@@ -115,12 +126,80 @@ class UnfinishedTransaction:
     markers: int
 
 
-def of_unfinished(transactions: Iterable[UnfinishedTransaction], overdue_after_ms: int) -> Iterator[FindingRow]:
+def of_unfinished(transactions: Iterable[UnfinishedTransaction], *, stuck_after_ms: int) -> Iterator[FindingRow]:
     """The finding about each that has waited longer. Kafka: `TransactionMarkerChannelManager`; KAFKA-19999."""
     for each in transactions:
-        if each.known_until_ms - each.decided_ms > overdue_after_ms:
+        if each.known_until_ms - each.decided_ms > stuck_after_ms:
             says = f"{each.state} since {precise_time(each.decided_ms)}; markers there: {each.markers}"
             yield found(COMPLETION_OVERDUE, says, each)
+
+
+#: The decided transactions that have a marker on some partition, and lack none on a captured one.
+UNFINISHED: Final = Rule(
+    of="transactions",
+    query=f"""
+    WITH judged AS (
+      SELECT topic, partition, unix_millis(known_until) AS known_until_ms FROM {{coverage}} WHERE is_judged
+    ), coordinators AS (
+      SELECT partition AS coordinator_partition, known_until_ms FROM judged WHERE topic = '{TRANSACTION_STATE_TOPIC}'
+    ), placed AS (
+      SELECT transactional_id, coordinator_partition, last_record_offset AS offset, producer_id, state,
+        unix_millis(decided) AS decided_ms, inline(markers)
+      FROM {{transactions}} WHERE state LIKE 'Prepare%' AND completed IS NULL AND decided IS NOT NULL
+    ), marked AS (
+      SELECT transactional_id, coordinator_partition, offset, producer_id, state, decided_ms,
+        count(marker_offset) AS markers,
+        count_if(marker_offset IS NULL AND judged.topic IS NOT NULL) AS missing
+      FROM placed
+      LEFT JOIN judged ON judged.topic = placed.topic AND judged.partition = placed.partition
+      GROUP BY transactional_id, coordinator_partition, offset, producer_id, state, decided_ms
+    )
+    SELECT transactional_id, coordinator_partition, offset, producer_id, state, decided_ms, markers,
+      least(known_until_ms, :as_of_ms) AS known_until_ms
+    FROM marked JOIN coordinators USING (coordinator_partition)
+    WHERE markers > 0 AND missing = 0
+    """,
+    judge=of_unfinished,
+)
+
+
+#: A record that is this much older than the checkpoints was written when they would have listed the partition: brokers
+#: write them every five seconds (`replica.high.watermark.checkpoint.interval.ms`), and clocks may differ.
+CHECKPOINTED_WITHIN_MS: Final = 60_000
+_SHOWN_PARTITIONS: Final = 5
+
+
+def deleted_partitions(
+    coverage: Sequence[CoverageRow], partition_assignments: Sequence[PartitionAssignment]
+) -> dict[tuple[str, int], int]:
+    """The partitions of deleted topics, each with the instant, in epoch ms, before which it existed."""
+    gone = [
+        (copy.place, copy.checkpointed_at_ms - CHECKPOINTED_WITHIN_MS)
+        for copy in coverage
+        if copy.is_gone and copy.checkpointed_at_ms is not None
+    ]
+    # A topic that was created again has other partitions, even if they have the same names.
+    states = grouped(partition_assignments, lambda each: (each.topic, each.partition, each.topic_id))
+    for (topic, partition, _), of_topic in states.items():
+        until = [each.until_ms for each in of_topic if each.until_ms is not None]
+        if until and not any(each.is_current for each in of_topic):
+            gone.append(((topic, partition), max(until) - CLOCKS_DIFFER_MS))
+    return highest_of(gone)
+
+
+def listed_deleted(
+    state: str, partitions: Sequence[TopicPartition], record_ms: int | None, deleted: Mapping[tuple[str, int], int]
+) -> str | None:
+    """Which partitions of deleted topics the last record of an id with a transaction lists; None if there are none.
+
+    Kafka: `KafkaApis.handleAddPartitionsToTxn` rejects a partition that does not exist, so it existed when it was
+    added; `TransactionMarkerChannelManager` drops it when the transaction ends.
+    """
+    written_ms = clock_ms(record_ms)
+    if written_ms is None:
+        return None
+    names = sorted({str(each) for each in partitions if written_ms < deleted.get((each.topic, each.partition), 0)})
+    return f"{state} with {some_of(names, _SHOWN_PARTITIONS)}" if names else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +259,23 @@ def _begun_ms(each: LoggedId) -> int | None:
     return each.start_ms if each.state not in (None, TransactionState.EMPTY.kafka_name) else None
 
 
+_REFUSED: Final = f"""max(struct(offset, producer_id, transaction_timeout_ms))
+  FILTER (WHERE NOT {IS_TWO_PHASE_COMMIT}
+    AND (transaction_timeout_ms <= 0 OR transaction_timeout_ms > :transaction_max_timeout_ms)) AS refused"""
+#: The last record of each transactional id: of all of them, because the core computes their hashes.
+IDS: Final = Rule(
+    of="coordinator_states",
+    query=f"""
+    WITH newest AS ({last_records("{coordinator_states}", _REFUSED)})
+    SELECT transactional_id, coordinator_partition, producer_id, state, record_offset AS offset, record_ms,
+      last_update_ms, start_ms, refused, if(state IN {quoted_list(_ACTIVE)}, partitions, NULL) AS partitions
+    FROM newest
+    """,
+    judge=of_ids,
+    given={"deleted": deleted_partitions},
+)
+
+
 @dataclass(frozen=True, slots=True)
 class NamedProducerId:
     """A row of `producer_id_owners`: a transactional id whose records name a producer id."""
@@ -219,43 +315,16 @@ def of_owners(
                 yield from never_allocated(claim, highest, is_dated=True, offset=claim.last_record_offset)
 
 
-# ---- Findings about transactions that still list a partition of a deleted topic
-
-
-#: A record that is this much older than the checkpoints was written when they would have listed the partition: brokers
-#: write them every five seconds (`replica.high.watermark.checkpoint.interval.ms`), and clocks may differ.
-CHECKPOINTED_WITHIN_MS: Final = 60_000
-_SHOWN_PARTITIONS: Final = 5
-
-
-def deleted_partitions(
-    coverage: Sequence[CoverageRow], partition_assignments: Sequence[PartitionAssignment]
-) -> dict[tuple[str, int], int]:
-    """The partitions of deleted topics, each with the instant, in epoch ms, before which it existed."""
-    gone = [
-        (copy.place, copy.checkpointed_at_ms - CHECKPOINTED_WITHIN_MS)
-        for copy in coverage
-        if copy.is_gone and copy.checkpointed_at_ms is not None
-    ]
-    # A topic that was created again has other partitions, even if they have the same names.
-    states = grouped(partition_assignments, lambda each: (each.topic, each.partition, each.topic_id))
-    for (topic, partition, _), of_topic in states.items():
-        until = [each.until_ms for each in of_topic if each.until_ms is not None]
-        if until and not any(each.is_current for each in of_topic):
-            gone.append(((topic, partition), max(until) - CLOCKS_DIFFER_MS))
-    return highest_of(gone)
-
-
-def listed_deleted(
-    state: str, partitions: Sequence[TopicPartition], record_ms: int | None, deleted: Mapping[tuple[str, int], int]
-) -> str | None:
-    """Which partitions of deleted topics the last record of an id with a transaction lists; None if there are none.
-
-    Kafka: `KafkaApis.handleAddPartitionsToTxn` rejects a partition that does not exist, so it existed when it was
-    added; `TransactionMarkerChannelManager` drops it when the transaction ends.
-    """
-    written_ms = clock_ms(record_ms)
-    if written_ms is None:
-        return None
-    names = sorted({str(each) for each in partitions if written_ms < deleted.get((each.topic, each.partition), 0)})
-    return f"{state} with {some_of(names, _SHOWN_PARTITIONS)}" if names else None
+#: The producer ids with several owners, and those above the highest that was handed out, if that is known.
+OWNERS: Final = Rule(
+    of="producer_id_owners",
+    query="""
+    SELECT producer_id,
+      collect_list(struct(producer_id, transactional_id, coordinator_partition, last_record_offset,
+        unix_millis(last_seen) AS last_seen_ms)) AS claims
+    FROM {producer_id_owners} GROUP BY producer_id
+    HAVING size(collect_set(transactional_id)) > 1 OR producer_id > :highest
+    """,
+    judge=of_owners,
+    given={"highest": highest_producer_id},
+)

@@ -1,4 +1,8 @@
-"""Findings about copies of a partition that disagree."""
+"""Findings about copies of a partition that disagree below their high watermarks.
+
+Ranges of offsets are compared by fingerprint first, and batch by batch only if the fingerprints differ. So copies that
+agree cost one pass.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +10,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from txnlib.core.batch_runs import BATCH_HASH, RUN_OFFSETS, single_batches_of
+from txnlib.core.copies import LIVING
 from txnlib.core.finding import Finding, Severity, Topic
-from txnlib.core.findings.finding_row import FindingRow, found, known
+from txnlib.core.findings.rule import FindingRow, QueryStep, Rule, found, known
 from txnlib.core.rows import OfProducer, OnPartition
+from txnlib.core.sql_text import IS_OPEN
 
 CAPTURE_AGAIN: Final = (
     "abort nothing on the strength of this log. Capture again. If the two still disagree, restart or move the leader,"
@@ -86,6 +93,126 @@ def of_copies(differing: Iterable[DifferingCopies]) -> Iterator[FindingRow]:
         yield found(COPIES_DISAGREE, shown + more, each)
 
 
+def _first_difference(rows: str, place: tuple[str, ...], compared: tuple[str, ...]) -> tuple[QueryStep, str]:
+    """The first offset of each partition at which copies differ in one of these columns, with the number of such
+    offsets, and a query for what each copy has there.
+
+    `rows`: a query. `place`: the columns in which copies of one row agree, besides its partition. Not all tools print
+    all columns, and NULL is no contradiction.
+    """
+    key = ", ".join(("topic", "partition", *place))
+    # Not every engine orders arrays of structs.
+    comparable = [f"to_json({name})" if name == "partitions" else name for name in compared]
+    differs = " OR ".join(f"coalesce(min({value}) != max({value}), FALSE)" for value in comparable)
+    first = f"""
+    WITH copied AS ({rows}), differing AS (SELECT {key} FROM copied GROUP BY {key} HAVING {differs})
+    SELECT topic, partition, count, {", ".join(f"place.{name}" for name in place)}
+    FROM (
+      SELECT topic, partition, count(*) AS count, min(struct({", ".join(place)})) AS place
+      FROM differing GROUP BY topic, partition
+    )
+    """
+    query = f"""
+    WITH copied AS ({rows})
+    SELECT /*+ BROADCAST(first) */ topic, partition, offset, max(producer_id) AS producer_id, max(count) AS count,
+      transform(sort_array(collect_set(struct(source, struct({", ".join(compared)}) AS read))),
+        copy -> named_struct('source', copy.source, 'read', to_json(copy.read))) AS copies
+    FROM copied JOIN {{first}} AS first USING ({key}) GROUP BY {key}
+    """
+    return QueryStep("first", first), query
+
+
+#: The fields of a batch that compaction does not change, and every tool prints.
+COMPARED: Final = (
+    *("last_offset", "producer_id", "producer_epoch", "base_sequence"),
+    *("is_transactional", "is_control", "partition_leader_epoch", "control_type"),
+)
+_COPY: Final = ("topic", "partition", "source")
+_OF_SEVERAL: Final = single_batches_of(
+    """(
+      SELECT /*+ BROADCAST(several) */ *
+      FROM {record_batches} JOIN {several} AS several USING (topic, partition, source)
+    )""",
+    # The batches of a run are not all stable if the high watermark is above its beginning and not above its end.
+    "base_offset < high_watermark AND last_offset >= high_watermark",
+    (
+        *_COPY,
+        "base_offset",
+        *COMPARED,
+        "batches_count",
+        "batches_hash",
+        "run_batches",
+        "high_watermark",
+        "overlap_offset",
+    ),
+)
+#: The batches of these copies below the high watermark of their own copy, if that is known: batches above it may still
+#: be truncated.
+_STABLE: Final = f"""
+SELECT {", ".join((*_COPY, "base_offset", *COMPARED))}, batches_count, run_batches,
+  base_offset div {RUN_OFFSETS} AS bucket, {BATCH_HASH} AS hash, last_offset >= overlap_offset AS may_be_twice
+FROM ({_OF_SEVERAL})
+WHERE coalesce(last_offset < high_watermark, TRUE)
+"""
+_SUSPECTS: Final = single_batches_of(
+    f"""(
+      SELECT /*+ BROADCAST(suspects) */ *
+      FROM ({_STABLE}) AS stable LEFT SEMI JOIN {{suspects}} AS suspects USING (topic, partition, bucket)
+    )""",
+    "TRUE",
+    (*_COPY, "base_offset", *COMPARED),
+)
+_BATCH, _BATCHES = _first_difference(f"SELECT *, base_offset AS offset FROM ({_SUSPECTS})", ("offset",), COMPARED)
+#: The first offset of each partition at which its copies have different batches, by their headers. A batch that only
+#: one copy has is no disagreement, because copies begin, end and are compacted independently.
+BATCHES: Final = Rule(
+    of="record_batches",
+    steps=(
+        # The copies of partitions with several, and copies in which files overlap, with their high watermarks.
+        QueryStep(
+            "several",
+            f"""
+            SELECT topic, partition, source, high_watermark, overlap_offset
+            FROM (
+              SELECT *, count(*) OVER (PARTITION BY topic, partition) AS copies FROM {{coverage}} WHERE {LIVING}
+            )
+            WHERE copies > 1 OR overlap_offset IS NOT NULL
+            """,
+        ),
+        # The ranges of offsets in which copies have different batches, or one copy may have an offset twice.
+        QueryStep(
+            "suspects",
+            f"""
+            SELECT topic, partition, bucket
+            FROM (
+              SELECT topic, partition, source, bucket, bit_xor(hash) AS print, bool_or(may_be_twice) AS may_be_twice
+              FROM ({_STABLE}) GROUP BY topic, partition, source, bucket
+            )
+            GROUP BY topic, partition, bucket HAVING min(print) != max(print) OR bool_or(may_be_twice)
+            """,
+        ),
+        _BATCH,
+    ),
+    query=_BATCHES,
+    judge=of_copies,
+)
+_RECORD, _RECORDS = _first_difference(
+    f"""
+    SELECT /*+ BROADCAST(living) */ topic, partition, source, offset, coordinator_epoch, transactional_id,
+      is_tombstone, state, producer_id, producer_epoch, sort_array(partitions) AS partitions
+    FROM {{transaction_log}}
+    LEFT SEMI JOIN (SELECT topic, partition, source FROM {{coverage}} WHERE {LIVING}) AS living
+      USING (topic, partition, source)
+    WHERE coordinator_epoch IS NOT NULL AND offset >= 0
+    """,
+    ("offset", "coordinator_epoch"),
+    ("transactional_id", "is_tombstone", "state", "producer_id", "producer_epoch", "partitions"),
+)
+#: The first offset of each coordinator partition at which its copies have different records of one leader epoch: they
+#: are of different logs. Records are compared by what is decoded and every tool prints.
+RECORDS: Final = Rule(of="transaction_log", steps=(_RECORD,), query=_RECORDS, judge=of_copies)
+
+
 @dataclass(frozen=True, slots=True)
 class ClosedInSnapshot(OfProducer):
     """An open transaction, and a producer snapshot of its copy that has the producer with nothing open, or with
@@ -100,6 +227,34 @@ def of_snapshots(closed: Iterable[ClosedInSnapshot]) -> Iterator[FindingRow]:
     for each in closed:
         says = f"nothing of it is open in the snapshot at offset {each.snapshot_offset}"
         yield found(PRODUCER_SNAPSHOT_DISAGREES, says, each, offset=each.start_offset)
+
+
+#: Open transactions of judged copies that a producer snapshot above their first batch does not have open, or with an
+#: epoch that their batches do not have. A snapshot at an offset has the state of all batches below it, so it has what
+#: began there and has not ended. A producer with something open never expires.
+CLOSED_IN_SNAPSHOTS: Final = Rule(
+    of="producer_snapshots",
+    query=f"""
+    SELECT topic, partition, producer_id, first_offset AS start_offset, max(snapshot_offset) AS snapshot_offset
+    FROM (
+      SELECT topic, partition, producer_id, first_offset, producer_epoch, state.producer_epoch AS newest_epoch
+      FROM {{producer_spans}} WHERE {IS_OPEN} AND is_start_exact
+    )
+    JOIN (
+      SELECT topic, partition, snapshot_offset,
+        collect_list(CASE WHEN current_txn_first_offset IS NOT NULL
+          THEN struct(producer_id AS id, producer_epoch AS epoch, current_txn_first_offset AS offset) END) AS open
+      FROM {{producer_snapshots}}
+      LEFT SEMI JOIN (SELECT topic, partition, source FROM {{coverage}} WHERE is_judged) AS judged
+        USING (topic, partition, source)
+      WHERE is_answer IS NULL GROUP BY topic, partition, snapshot_offset
+    ) USING (topic, partition)
+    WHERE snapshot_offset > first_offset AND NOT exists(open, each -> each.id = producer_id
+      AND each.offset = first_offset AND each.epoch BETWEEN producer_epoch AND newest_epoch)
+    GROUP BY topic, partition, producer_id, first_offset
+    """,
+    judge=of_snapshots,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,3 +277,41 @@ def of_replicas(opened: Iterable[OpenOnReplica]) -> Iterator[FindingRow]:
             f" {each.producer_epoch}"
         )
         yield found(OPEN_ON_REPLICA, says, each, offset=each.first_offset)
+
+
+#: Transactions that the newest producer snapshot of a replica has open, and the log of the leader does not show. The
+#: copy of the leader has every record since that snapshot, so that no marker has ended them.
+OPEN_ON_REPLICAS: Final = Rule(
+    of="producer_snapshots",
+    query="""
+    WITH leaders AS (
+      SELECT topic, partition, greatest(log_start_offset, read_from_offset, first_offset, gap_offset)
+        AS whole_from, end_offset
+      FROM {coverage} WHERE is_judged AND is_current AND is_decoded AND damaged_offset IS NULL
+    ), replicas AS (
+      SELECT topic, partition, source, broker
+      FROM {coverage}
+      WHERE NOT is_judged AND status != 'MISSING' AND NOT coalesce(is_deleted, FALSE) AND truncated IS NULL
+    ), newest AS (
+      SELECT topic, partition, source, max(snapshot_offset) AS snapshot_offset
+      FROM {producer_snapshots} WHERE is_answer IS NULL GROUP BY topic, partition, source
+    ), opened AS (
+      SELECT /*+ BROADCAST(leaders, replicas, newest) */ topic, partition, producer_id, broker, snapshot_offset,
+        producer_epoch,
+        current_txn_first_offset AS first_offset
+      FROM (SELECT * FROM {producer_snapshots} WHERE current_txn_first_offset IS NOT NULL)
+      JOIN newest USING (topic, partition, source, snapshot_offset)
+      JOIN replicas USING (topic, partition, source)
+      JOIN leaders USING (topic, partition)
+      WHERE snapshot_offset BETWEEN whole_from AND end_offset
+    )
+    SELECT opened.topic, opened.partition, opened.producer_id, broker, snapshot_offset, producer_epoch, first_offset
+    FROM opened LEFT ANTI JOIN (
+      SELECT topic, partition, producer_id, marker_offset, state.current_txn_first_offset IS NOT NULL AS is_open
+      FROM {producer_spans}
+    ) AS known
+    ON opened.topic = known.topic AND opened.partition = known.partition AND opened.producer_id = known.producer_id
+      AND (is_open OR marker_offset > opened.first_offset)
+    """,
+    judge=of_replicas,
+)

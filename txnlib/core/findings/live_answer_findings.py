@@ -3,23 +3,23 @@
 Brokers are asked when a capture is taken over the wire.
 
 Only judged copies without damage are compared, and only what cannot have changed between the answer and the copy.
+`producer_findings` judges what is open in the log.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Final
 
-from txnlib.core.copies import CoverageRow, highest_of, is_above
+from txnlib.core.copies import IS_SOUND, is_above
 from txnlib.core.finding import Finding, Severity, Topic
 from txnlib.core.findings.copy_findings import CAPTURE_AGAIN
-from txnlib.core.findings.finding_row import FindingRow, found, known
+from txnlib.core.findings.rule import FindingRow, QueryStep, Rule, found, known
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.core.kafka.transaction_state import NEVER_WRITTEN_STATES
-from txnlib.core.rows import OfProducer, OnPartition, grouped
+from txnlib.core.rows import OfProducer, OnPartition
+from txnlib.core.sql_text import last_records
 
 LIVE_ANSWER_DISAGREES: Final = Finding(
     name="LIVE_ANSWER_DISAGREES",
@@ -50,196 +50,239 @@ LIVE_OWNER_UNKNOWN: Final = Finding(
 )
 
 
-Place = tuple[str, int]
-
-
 @dataclass(frozen=True, slots=True)
-class LiveProducer(OnPartition):
-    """A row of `live_producers`."""
+class DescribedTransaction:
+    """What a leader said of a producer: where its open transaction begins, if it has one."""
 
-    high_watermark: int | None
-    producer_id: int | None
     producer_epoch: int | None
-    current_transaction_start_offset: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class LiveTransaction:
-    """A row of `live_transactions`."""
-
-    transactional_id: str
-    coordinator_partition: int
-    producer_id: int | None
-    producer_epoch: int | None
-    state: str | None
-    log_end_offset: int | None
-
-
-def _is_sound(copy: CoverageRow) -> bool:
-    return copy.is_judged and copy.damaged_offset is None and copy.tail in ("CLEAN", "ZEROS")
-
-
-@dataclass(frozen=True, slots=True)
-class LiveAnswer:
-    """What the leader of a partition with a sound copy answered."""
-
-    high_watermark: int | None
-    #: Of the copy.
-    begin_offset: int | None
-    end_offset: int | None
-    producers: Mapping[int, list[LiveProducer]] = field(default_factory=lambda: defaultdict(list))
-
-    @property
-    def told(self) -> list[LiveProducer]:
-        """The open transactions in it that begin before the end of the copy."""
-        each = [live for producer in self.producers.values() for live in producer]
-        return [live for live in each if is_above(self.end_offset, live.current_transaction_start_offset)]
-
-
-def answers_of(live_producers: Sequence[LiveProducer], coverage: Sequence[CoverageRow]) -> dict[Place, LiveAnswer]:
-    """The answer about each partition that has a sound copy. Kafka: `ProducerStateManager.activeProducers`."""
-    sound = {copy.place: copy for copy in coverage if _is_sound(copy)} if live_producers else {}
-    marks = highest_of(((live.topic, live.partition), live.high_watermark) for live in live_producers)
-    answers: dict[Place, LiveAnswer] = {}
-    for live in live_producers:
-        place = live.topic, live.partition
-        if (copy := sound.get(place)) is not None:
-            answer = answers.setdefault(place, LiveAnswer(marks.get(place), copy.first_offset, copy.end_offset))
-            if live.producer_id is not None:
-                answer.producers[live.producer_id].append(live)
-    return answers
+    start_offset: int | None
 
 
 def of_open_transaction(
-    answer: LiveAnswer, at: object, producer_id: int, *, start: int, epoch: int | None, last_offset: int | None
+    at: object,
+    described: Sequence[DescribedTransaction],
+    high_watermark: int | None,
+    *,
+    start: int,
+    epoch: int | None,
+    last_offset: int | None,
 ) -> Iterator[FindingRow]:
     """The finding about an open transaction that was in the log when the leader was asked, and that it describes
     differently.
 
     `start` must be exact. Kafka: `DescribeProducersResponse`.
     """
-    if not is_above(answer.high_watermark, start):
+    if not is_above(high_watermark, start):
         return
-    is_unchanged = is_above(answer.high_watermark, last_offset)
-    described: Sequence[LiveProducer | None] = answer.producers.get(producer_id) or [None]
-    for live in described:
-        live_start = None if live is None else live.current_transaction_start_offset
-        live_epoch = None if live is None else live.producer_epoch
-        if start == live_start and not (is_unchanged and epoch != live_epoch):
+    is_unchanged = is_above(high_watermark, last_offset)
+    for live in described or [DescribedTransaction(None, None)]:
+        if start == live.start_offset and not (is_unchanged and epoch != live.producer_epoch):
             continue
         says = "no open transaction of the producer"
-        if live_start is not None and live_epoch is not None:
-            says = f"open since offset {live_start}, producer epoch {live_epoch}"
+        if live.start_offset is not None and live.producer_epoch is not None:
+            says = f"open since offset {live.start_offset}, producer epoch {live.producer_epoch}"
         evidence = f"the log: open since offset {start}, producer epoch {known(epoch)}; the leader: {says}"
         yield found(LIVE_ANSWER_DISAGREES, evidence, at, offset=start)
 
 
 @dataclass(frozen=True, slots=True)
-class ToldSpan(OfProducer):
-    """A span of `producer_spans` of a producer with an open transaction by its leader's answer."""
+class ToldSpan:
+    """A span of `producer_spans`."""
 
     first_offset: int | None
     marker_offset: int | None
 
 
-def lost_transactions(answers: Mapping[Place, LiveAnswer], spans: Sequence[ToldSpan]) -> Iterator[FindingRow]:
-    """Transactions that were open for the leader, and that the log does not have, or had ended by then."""
-    spans_of = grouped(spans, lambda span: ((span.topic, span.partition), span.producer_id))
-    for place, answer in answers.items():
-        for live in answer.told:
-            start, producer_id = live.current_transaction_start_offset, live.producer_id
-            assert start is not None
-            assert producer_id is not None
-            if not any(_has(span, start, answer) for span in spans_of[place, producer_id]):
-                says = f"the leader: open since offset {start}; the log: no transaction of the producer was open there"
-                yield found(LIVE_ANSWER_DISAGREES, says, live, offset=start)
+@dataclass(frozen=True, slots=True)
+class ToldTransaction(OfProducer):
+    """A transaction that was open for the leader and begins before the end of the copy, and the spans of the producer
+    that may be it."""
+
+    start_offset: int
+    #: When the leader was asked.
+    high_watermark: int | None
+    #: Of the copy.
+    begin_offset: int | None
+    spans: tuple[ToldSpan, ...] = ()
 
 
-def _has(span: ToldSpan, start: int, answer: LiveAnswer) -> bool:
+def of_told(transactions: Iterable[ToldTransaction]) -> Iterator[FindingRow]:
+    """The finding about each that the log does not have, or that had ended by then. Kafka:
+    `ProducerStateManager.activeProducers`."""
+    for each in transactions:
+        if not any(_is_told(span, each) for span in each.spans):
+            start = each.start_offset
+            says = f"the leader: open since offset {start}; the log: no transaction of the producer was open there"
+            yield found(LIVE_ANSWER_DISAGREES, says, each, offset=start)
+
+
+def _is_told(span: ToldSpan, told: ToldTransaction) -> bool:
     """Whether a span is the transaction that was open for the leader."""
-    begins = span.first_offset == start
+    begins = span.first_offset == told.start_offset
     if span.marker_offset is None:
         return begins
-    has_ended_since = answer.high_watermark is not None and span.marker_offset >= answer.high_watermark
-    return has_ended_since and (begins or is_above(answer.begin_offset, start))
+    has_ended_since = told.high_watermark is not None and span.marker_offset >= told.high_watermark
+    return has_ended_since and (begins or is_above(told.begin_offset, told.start_offset))
 
 
-def stable_questions(coverage: Sequence[CoverageRow]) -> dict[Place, CoverageRow]:
-    """The partitions whose leader answered a last stable offset below its high watermark."""
-    return {
-        copy.place: copy
-        for copy in coverage
-        if (copy.is_judged or (copy.status == "MISSING" and copy.is_gone is None))
-        and is_above(copy.answered_high_watermark, copy.answered_stable_offset)
-    }
-
-
-def unexplained_stable_offsets(
-    questions: Mapping[Place, CoverageRow], explained: AbstractSet[Place]
-) -> Iterator[FindingRow]:
-    """Last stable offsets below the high watermark that no transaction in the log explains.
-
-    `explained`: the partitions with a transaction that was open there.
-    """
-    for place, copy in questions.items():
-        if place not in explained:
-            log = "not captured" if copy.status == "MISSING" else "no transaction that was open there"
-            says = (
-                f"the leader: last stable offset {copy.answered_stable_offset}, "
-                f"high watermark {copy.answered_high_watermark}; the log: {log}"
+TOLD: Final = Rule(
+    of="live_producers",
+    steps=(
+        QueryStep(
+            "told",
+            f"""
+            SELECT topic, partition, producer_id, current_transaction_start_offset AS start_offset, high_watermark,
+              begin_offset
+            FROM (
+              SELECT topic, partition, producer_id, current_transaction_start_offset,
+                max(high_watermark) OVER (PARTITION BY topic, partition) AS high_watermark
+              FROM {{live_producers}}
             )
-            yield found(LIVE_STABLE_OFFSET_DISAGREES, says, copy, offset=copy.answered_stable_offset)
+            JOIN (
+              SELECT topic, partition, first_offset AS begin_offset, end_offset FROM {{coverage}} WHERE {IS_SOUND}
+            ) USING (topic, partition)
+            WHERE producer_id IS NOT NULL AND current_transaction_start_offset < end_offset
+            """,
+        ),
+    ),
+    query="""
+    WITH near AS (
+      SELECT /*+ BROADCAST(told) */ topic, partition, producer_id, start_offset,
+        collect_list(struct(first_offset, marker_offset)) AS spans
+      FROM {producer_spans}
+      JOIN (
+        SELECT DISTINCT topic, partition, producer_id, start_offset, high_watermark, begin_offset FROM {told}
+      ) AS told USING (topic, partition, producer_id)
+      WHERE first_offset = start_offset OR (marker_offset >= high_watermark AND start_offset < begin_offset)
+      GROUP BY topic, partition, producer_id, start_offset
+    )
+    SELECT topic, partition, producer_id, start_offset, high_watermark, begin_offset, spans
+    FROM {told} LEFT JOIN near USING (topic, partition, producer_id, start_offset)
+    """,
+    judge=of_told,
+)
 
 
 @dataclass(frozen=True, slots=True)
-class AskedId:
-    """The last record of an id that a coordinator described, and all producer ids that its records name."""
+class UnexplainedStableOffset(OnPartition):
+    """A last stable offset below the high watermark, in an answer of a leader, at which nothing in the log was open."""
+
+    #: Of the copy.
+    status: str
+    answered_stable_offset: int
+    answered_high_watermark: int
+
+
+def of_stable_offsets(offsets: Iterable[UnexplainedStableOffset]) -> Iterator[FindingRow]:
+    """The finding about each."""
+    for each in offsets:
+        log = "not captured" if each.status == "MISSING" else "no transaction that was open there"
+        says = (
+            f"the leader: last stable offset {each.answered_stable_offset}, "
+            f"high watermark {each.answered_high_watermark}; the log: {log}"
+        )
+        yield found(LIVE_STABLE_OFFSET_DISAGREES, says, each, offset=each.answered_stable_offset)
+
+
+#: A transaction explains it that may have begun by then, at or below that offset, and that no marker below it ended.
+STABLE_OFFSETS: Final = Rule(
+    of="coverage",
+    steps=(
+        QueryStep(
+            "asked",
+            """
+            SELECT topic, partition, status, answered_stable_offset, answered_high_watermark
+            FROM {coverage}
+            WHERE answered_stable_offset < answered_high_watermark
+              AND (is_judged OR (status = 'MISSING' AND is_gone IS NULL))
+            """,
+        ),
+    ),
+    query="""
+    WITH explained AS (
+      SELECT /*+ BROADCAST(asked) */ DISTINCT topic, partition
+      FROM {producer_spans}
+      JOIN (SELECT topic, partition, answered_stable_offset FROM {asked}) AS asked USING (topic, partition)
+      WHERE (first_offset IS NOT NULL OR marker_offset IS NOT NULL)
+        AND coalesce(if(is_start_exact, first_offset, NULL), 0) <= answered_stable_offset
+        AND coalesce(marker_offset >= answered_stable_offset, TRUE)
+    )
+    SELECT topic, partition, status, answered_stable_offset, answered_high_watermark
+    FROM {asked} LEFT ANTI JOIN explained USING (topic, partition)
+    """,
+    judge=of_stable_offsets,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedId:
+    """A transactional id as its coordinator described it, and its last record."""
 
     transactional_id: str
     coordinator_partition: int
-    producer_id: int | None
-    producer_epoch: int | None
-    state: str | None
-    offset: int
-    producer_ids: tuple[int, ...]
+    live_producer_id: int | None
+    live_epoch: int | None
+    live_state: str | None
+    #: The end of the coordinator's log when it was asked; None if its copy is not sound.
+    log_end_offset: int | None
+    #: Of the last record; None if there is none.
+    offset: int | None = None
+    producer_id: int | None = None
+    producer_epoch: int | None = None
+    state: str | None = None
+    #: All that records of the id name.
+    producer_ids: tuple[int, ...] = ()
 
 
-def of_live_transactions(
-    live_transactions: Sequence[LiveTransaction], ids: Sequence[AskedId], coverage: Sequence[CoverageRow]
-) -> Iterator[FindingRow]:
+def of_described(ids: Iterable[DescribedId]) -> Iterator[FindingRow]:
     """Ids that coordinators describe differently from their records.
 
     These are ids whose last record was there when the coordinator was asked, and ids with a producer id that none of
     their records names: producer ids never change their owner. Kafka:
     `TransactionCoordinator.handleDescribeTransactions`.
     """
-    sound = {copy.partition for copy in coverage if copy.topic == TRANSACTION_STATE_TOPIC and _is_sound(copy)}
-    last = {(each.transactional_id, each.coordinator_partition): each for each in ids}
-    named = {(each.transactional_id, producer_id) for each in ids for producer_id in each.producer_ids}
-    for live in live_transactions:
-        record = last.get((live.transactional_id, live.coordinator_partition))
-        is_told = live.state not in (None, *_NEVER_WRITTEN) and live.coordinator_partition in sound
-        if (
-            record is not None
-            and is_told
-            and is_above(live.log_end_offset, record.offset)
-            and _state(record) != _state(live)
-        ):
-            says = f"the log: {_state(record)}; the coordinator: {_state(live)}"
-            yield found(LIVE_ANSWER_DISAGREES, says, record)
-        if (
-            live.producer_id is not None
-            and live.producer_id >= 0
-            and (live.transactional_id, live.producer_id) not in named
-        ):
-            epoch = "not told" if live.producer_epoch is None else live.producer_epoch
-            told = f"{live.state or 'no state'}, producer epoch {epoch}"
+    for each in ids:
+        if each.live_state not in (None, *_NEVER_WRITTEN) and is_above(each.log_end_offset, each.offset):
+            log = _state(each.state, each.producer_id, each.producer_epoch)
+            live = _state(each.live_state, each.live_producer_id, each.live_epoch)
+            if log != live:
+                yield found(LIVE_ANSWER_DISAGREES, f"the log: {log}; the coordinator: {live}", each)
+        producer_id = each.live_producer_id
+        if producer_id is not None and producer_id >= 0 and producer_id not in each.producer_ids:
+            epoch = "not told" if each.live_epoch is None else each.live_epoch
+            told = f"{each.live_state or 'no state'}, producer epoch {epoch}"
             says = f"the log: no record of the id with this producer id; the coordinator: {told}"
-            yield found(LIVE_OWNER_UNKNOWN, says, live)
+            yield found(LIVE_OWNER_UNKNOWN, says, each, offset=None, producer_id=producer_id)
 
 
-_NEVER_WRITTEN = frozenset(state.kafka_name for state in NEVER_WRITTEN_STATES)
+_NEVER_WRITTEN: Final = frozenset(state.kafka_name for state in NEVER_WRITTEN_STATES)
 
 
-def _state(of: AskedId | LiveTransaction) -> str:
-    return f"{of.state or 'no state'}, producer id {known(of.producer_id)}, producer epoch {known(of.producer_epoch)}"
+def _state(state: str | None, producer_id: int | None, epoch: int | None) -> str:
+    return f"{state or 'no state'}, producer id {known(producer_id)}, producer epoch {known(epoch)}"
+
+
+DESCRIBED: Final = Rule(
+    of="live_transactions",
+    query=f"""
+    WITH asked AS (
+      SELECT transactional_id, coordinator_partition, producer_id AS live_producer_id, producer_epoch AS live_epoch,
+        state AS live_state, if(sound.partition IS NULL, NULL, log_end_offset) AS log_end_offset
+      FROM {{live_transactions}} LEFT JOIN (
+        SELECT partition FROM {{coverage}} WHERE topic = '{TRANSACTION_STATE_TOPIC}' AND {IS_SOUND}
+      ) AS sound ON sound.partition = coordinator_partition
+    ), records AS (
+      SELECT /*+ BROADCAST(named) */ *
+      FROM {{coordinator_states}} LEFT SEMI JOIN (SELECT transactional_id FROM {{live_transactions}}) AS named
+        USING (transactional_id)
+    ), newest AS ({last_records("records")}), owned AS (
+      SELECT transactional_id, collect_set(producer_id) AS producer_ids FROM records GROUP BY transactional_id
+    )
+    SELECT transactional_id, coordinator_partition, live_producer_id, live_epoch, live_state, log_end_offset,
+      record_offset AS offset, producer_id, producer_epoch, state, producer_ids
+    FROM asked
+    LEFT JOIN newest USING (transactional_id, coordinator_partition)
+    LEFT JOIN owned USING (transactional_id)
+    """,
+    judge=of_described,
+)

@@ -8,9 +8,15 @@ from typing import Final
 
 from txnlib.core.display import precise_time
 from txnlib.core.finding import Finding, Severity, Topic
-from txnlib.core.findings.finding_row import FindingRow, OfTransaction, as_json, found, known
-from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, is_ahead
+from txnlib.core.findings.rule import FindingRow, OfTransaction, QueryStep, Rule, as_json, found, known
+from txnlib.core.kafka.constants import (
+    CLOCKS_DIFFER_MS,
+    TRANSACTION_STATE_TOPIC,
+    UNKNOWN_CLOCKS_DIFFER_MS,
+    is_ahead,
+)
 from txnlib.core.kafka.producer_state import TWO_COORDINATORS
+from txnlib.core.sql_text import BEFORE, clock_ms, last_of, next_of, sql_type, struct
 
 SPLIT_OUTCOME: Final = Finding(
     name="SPLIT_OUTCOME",
@@ -217,7 +223,7 @@ _TRANSACTION: Final = ("transactional_id", "transaction_number")
 
 
 def of_markers(markers: Iterable[OddMarker]) -> Iterator[FindingRow]:
-    """The finding about each marker, unless a decision explains it: `core.findings.marker_findings`."""
+    """The finding about each marker, unless a decision explains it."""
     for each in markers:
         if (finding := marker_finding(each.marker)) is not None:
             of = contradicted(each.marker, finding)
@@ -240,3 +246,118 @@ def _shown(each: OddMarker, finding: Finding) -> str:
         f"; the decision {side}: {as_json(decision)}" for side, decision in beside.items() if decision is not None
     ]
     return f"{marker.type or 'a'} marker of epoch {known(marker.epoch)} ended {ended}{''.join(decisions)}"
+
+
+_PRODUCER: Final = "producer_id, topic, partition"
+#: How far the clock of the partition is ahead of the coordinator's, and how far the two may differ.
+_OFFSET_MS: Final = "coalesce(offset_ms, 0L)"
+_DIFFER_MS: Final = f"coalesce(differ_ms, {UNKNOWN_CLOCKS_DIFFER_MS}L)"
+#: On a partition that no decision lists, compaction may have removed the only one.
+_SINCE_MS: Final = "if(is_listed, complete_since_ms, whole_since_ms)"
+_DECISION: Final = {
+    "type": "outcome",
+    "decided_ms": "coalesce(at_ms, start_ms)",
+    "completed_ms": "unix_millis(completed)",
+    "coordinator_epoch": "decided_coordinator_epoch",
+}
+#: The decisions of each producer on each partition.
+_LISTED: Final = f"""listed AS (
+  SELECT {_PRODUCER}, at_ms, marker_offset, possible_offsets, start_ms,
+    struct(transactional_id, coordinator_partition) AS owner,
+    {struct(Decision, _DECISION)} AS decision
+  FROM (
+    SELECT *, coalesce(unix_millis(decided), unix_millis(prepared)) AS at_ms, unix_millis(start) AS start_ms,
+      coalesce(decided_epoch, if(first_record_offset = last_record_offset, producer_epoch, NULL)) AS epoch,
+      inline(markers)
+    FROM {{transactions}}
+  )
+  WHERE coalesce(at_ms, start_ms) IS NOT NULL
+)"""
+#: The markers of producers with a transactional id that are of no decision.
+_ODD: Final = f"""
+WITH markers AS (
+  SELECT {_PRODUCER}, {clock_ms("marker_ms")} AS at_ms, marker_offset, marker_type AS type, marker_epoch AS epoch,
+    marker_coordinator_epoch AS coordinator_epoch, coalesce(marker_leader_epoch, -1L) AS leader_epoch, first_offset
+  FROM {{producer_spans}} WHERE marker_offset IS NOT NULL
+), clocks AS (
+  -- As transactions list them. A decision without a marker was compared with the clock of today's leader.
+  SELECT coordinator_partition, topic, partition,
+    coalesce(if(marker_offset IS NULL, newest_epoch, marker_leader_epoch), -1) AS leader_epoch,
+    max(clock_offset_ms) AS offset_ms, max(clocks_differ_ms) AS differ_ms
+  FROM (SELECT coordinator_partition, inline(markers) FROM {{transactions}})
+  LEFT JOIN (
+    SELECT topic, partition, max(leader_epoch) AS newest_epoch FROM {{coverage}} GROUP BY topic, partition
+  ) USING (topic, partition)
+  GROUP BY coordinator_partition, topic, partition, leader_epoch
+), logs AS (
+  SELECT partition AS coordinator_partition, unix_millis(known_until) AS known_until_ms, leader_epoch,
+    checkpoint_leader_epoch, coalesce(greatest(gap_offset, damaged_offset), 0L) AS from_offset
+  FROM {{coverage}} WHERE topic = '{TRANSACTION_STATE_TOPIC}' AND is_judged
+), history AS (
+  -- The instants between which no record of each coordinator partition is missing. `whole_since_ms`: of a log that
+  -- compaction has not touched, either.
+  SELECT /*+ BROADCAST(logs) */ coordinator_partition, min({clock_ms("timestamp_ms")}) AS complete_since_ms,
+    if(min(offset) = 0 AND max(hole_offset) IS NULL, 0L, NULL) AS whole_since_ms,
+    first(known_until_ms) AS known_until_ms,
+    greatest(max(coordinator_epoch), max(leader_epoch), max(checkpoint_leader_epoch)) AS newest_coordinator_epoch
+  FROM {{coordinator_states}} JOIN logs USING (coordinator_partition)
+  WHERE offset >= from_offset
+  GROUP BY coordinator_partition
+), owned AS (
+  SELECT producer_id, max(struct(transactional_id, coordinator_partition)) AS owner
+  FROM {{coordinator_states}} WHERE producer_id IS NOT NULL GROUP BY producer_id
+), {_LISTED}, producers AS (
+  SELECT {_PRODUCER}, max(owner) AS listed_owner, min(coalesce(start_ms, at_ms)) AS began_ms,
+    max(if(at_ms IS NULL, decision, NULL)) AS ongoing
+  FROM listed GROUP BY {_PRODUCER}
+), decided AS (
+  SELECT {_PRODUCER}, explode(coalesce(possible_offsets, array(marker_offset))) AS marker_offset FROM listed
+), placed AS (
+  -- On a partition that no decision lists, an ABORT may be one by hand.
+  SELECT {_PRODUCER}, at_ms, marker_offset, type, epoch, coordinator_epoch, leader_epoch, first_offset, began_ms,
+    ongoing, listed_owner IS NOT NULL AS is_listed, coalesce(listed_owner, owner).transactional_id AS transactional_id,
+    coalesce(listed_owner, owner).coordinator_partition AS coordinator_partition
+  FROM markers LEFT JOIN producers USING ({_PRODUCER}) LEFT JOIN owned USING (producer_id)
+  WHERE listed_owner IS NOT NULL OR (owner IS NOT NULL AND type = 'COMMIT')
+)
+-- Missing records may have decided a marker that is older than all that is known.
+SELECT {_PRODUCER}, at_ms - {_OFFSET_MS} AS at_ms, transactional_id, marker_offset AS offset, first_offset, type, epoch,
+  coordinator_epoch, ongoing, {_SINCE_MS} AS complete_since_ms, known_until_ms, newest_coordinator_epoch,
+  {_DIFFER_MS} AS clocks_differ_ms
+FROM placed
+LEFT ANTI JOIN decided USING ({_PRODUCER}, marker_offset)
+LEFT JOIN history USING (coordinator_partition)
+LEFT JOIN clocks USING (coordinator_partition, topic, partition, leader_epoch)
+WHERE at_ms - {_OFFSET_MS} + {_DIFFER_MS} >= least(began_ms, {_SINCE_MS})
+"""
+#: In time order. At the same instant, the decision comes first.
+_IN_TIME: Final = f"PARTITION BY {_PRODUCER} ORDER BY at_ms, offset NULLS FIRST {BEFORE}"
+_BACK_IN_TIME: Final = f"PARTITION BY {_PRODUCER} ORDER BY at_ms DESC, offset DESC NULLS LAST {BEFORE}"
+_DECIDED: Final = "if(decision IS NOT NULL, struct(decision, marker_offset IS NULL AS is_unmarked), NULL)"
+_BESIDE: Final = {
+    "ms": "at_ms",
+    "ends_data": "first_offset IS NOT NULL",
+    "before": "before.decision",
+    "is_first": "coalesce(before.is_unmarked, TRUE)",
+}
+#: Each with the decisions before and after it.
+MARKERS: Final = Rule(
+    of="producer_spans",
+    steps=(QueryStep("odd", _ODD, are_few=False),),
+    query=f"""
+    WITH {_LISTED}, timed AS (
+      SELECT {_PRODUCER}, at_ms, decision, marker_offset, CAST(NULL AS BIGINT) AS offset
+      FROM listed LEFT SEMI JOIN {{odd}} AS odd USING ({_PRODUCER}) WHERE at_ms IS NOT NULL
+      UNION ALL
+      SELECT {_PRODUCER}, at_ms, CAST(NULL AS {sql_type(Decision)}), CAST(NULL AS BIGINT), offset FROM {{odd}}
+    ), beside AS (
+      SELECT {_PRODUCER}, offset, {last_of(_DECIDED, "at_ms", _IN_TIME)} AS before,
+        {next_of("decision", "at_ms", _BACK_IN_TIME)} AS after
+      FROM timed
+    )
+    SELECT topic, partition, producer_id, transactional_id, CAST(NULL AS BIGINT) AS transaction_number, offset,
+      first_offset, {struct(Marker, _BESIDE)} AS marker
+    FROM {{odd}} JOIN (SELECT * FROM beside WHERE offset IS NOT NULL) USING ({_PRODUCER}, offset)
+    """,
+    judge=of_markers,
+)

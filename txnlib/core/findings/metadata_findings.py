@@ -9,7 +9,7 @@ from txnlib.core.cluster_metadata import PartitionAssignment, ProducerIdBlock
 from txnlib.core.copies import CoverageRow
 from txnlib.core.display import precise_time
 from txnlib.core.finding import Finding, Severity, Topic
-from txnlib.core.findings.finding_row import FindingRow, found
+from txnlib.core.findings.rule import FindingRow, found
 from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC
 
 UNCLEAN_LEADER_ELECTION: Final = Finding(

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Final
 
+from txnlib.core.copies import IS_SOUND
 from txnlib.core.finding import Finding, Severity, Topic
-from txnlib.core.findings.finding_row import INVALID_TIMESTAMP, FindingRow, as_json, found, is_unshown, unshown
-from txnlib.core.findings.live_answer_findings import LiveAnswer, of_open_transaction
-from txnlib.core.findings.metadata_findings import never_allocated
+from txnlib.core.findings.live_answer_findings import DescribedTransaction, of_open_transaction
+from txnlib.core.findings.metadata_findings import highest_producer_id, never_allocated
+from txnlib.core.findings.rule import INVALID_TIMESTAMP, FindingRow, Rule, as_json, found, is_unshown, unshown
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.producer_state import ProducerState, append, append_origin
 from txnlib.core.kafka.record_batch import ControlType, EndTxnMarker, RecordBatch
 from txnlib.core.rows import OfProducer, OnPartition, row_of
+from txnlib.core.sql_text import IS_NEWEST, is_shown
 
 TIMESTAMP_IN_FUTURE: Final = Finding(
     name="TIMESTAMP_IN_FUTURE",
@@ -96,38 +98,42 @@ class OddProducer(OfProducer):
     #: Including those that are not stored.
     suspects_count: int | None
     newest: NewestSpan | None
+    #: The high watermark when the leader was asked; None if it was not. And its open transactions of the producer.
+    answered_high_watermark: int | None = None
+    described: tuple[DescribedTransaction, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProducerChecks:
-    """What findings about producers depend on beside the log."""
+def of_producers(
+    producers: Iterable[OddProducer],
+    *,
+    as_of_ms: int,
+    clock_tolerance_ms: int,
+    producer_id_expiration_ms: int,
+    whole_metadata_ms: int | None,
+    highest: int | None,
+) -> Iterator[FindingRow]:
+    """The findings about each producer.
 
-    as_of_ms: int
-    clock_tolerance_ms: int
-    producer_id_expiration_ms: int
-    whole_metadata_ms: int | None = None
-    #: As `core.findings.metadata_findings.highest_producer_id` gives it.
-    highest: int | None = None
-    answers: Mapping[tuple[str, int], LiveAnswer] = field(default_factory=dict)
-
-
-def of_producers(producers: Iterable[OddProducer], checks: ProducerChecks) -> Iterator[FindingRow]:
-    """The findings about each producer."""
+    `highest`: as `core.findings.metadata_findings.highest_producer_id` gives it.
+    """
     for producer in producers:
         for suspect in producer.suspects:
-            yield from _of_suspect(producer, suspect, checks)
-        if producer.newest is not None:
-            yield from _of_newest(producer, producer.newest, checks)
+            yield from _of_suspect(producer, suspect, producer_id_expiration_ms)
+        if (span := producer.newest) is not None:
+            yield from _of_times(producer, span, as_of_ms + clock_tolerance_ms)
+            if highest is not None:
+                yield from _of_producer_id(producer, span, highest, whole_metadata_ms)
+            yield from _of_answer(producer, span)
 
 
-def _of_suspect(producer: OddProducer, suspect: Suspect, checks: ProducerChecks) -> Iterator[FindingRow]:
+def _of_suspect(producer: OddProducer, suspect: Suspect, producer_id_expiration_ms: int) -> Iterator[FindingRow]:
     unkept = (producer.suspects_count or 0) - SUSPECTS_KEPT
     more = f"; and {unkept} more batches of the same producer" if unkept > 0 else ""
     appended = append(
         suspect.before,
         _batch(suspect.batch, producer.producer_id),
         origin=append_origin(producer.topic),
-        producer_id_expiration_ms=checks.producer_id_expiration_ms,
+        producer_id_expiration_ms=producer_id_expiration_ms,
     )
     shown = f"batch {as_json(suspect.batch)} after {as_json(suspect.before)}{more}"
     yield from (found(finding, shown, producer, offset=suspect.batch.base_offset) for finding in appended.findings)
@@ -145,35 +151,83 @@ def _batch(stored: StoredBatch, producer_id: int) -> RecordBatch:
     )
 
 
-def _of_newest(producer: OddProducer, span: NewestSpan, checks: ProducerChecks) -> Iterator[FindingRow]:
+def _of_times(producer: OddProducer, span: NewestSpan, latest_ms: int) -> Iterator[FindingRow]:
     state, last_ms = span.state, clock_ms(span.state.last_timestamp)
-    if span.is_open and last_ms is not None and last_ms > checks.as_of_ms + checks.clock_tolerance_ms:
+    if span.is_open and last_ms is not None and last_ms > latest_ms:
         yield found(TIMESTAMP_IN_FUTURE, f"last write stamped {last_ms} ms", producer, offset=span.last_offset)
-    start = state.current_txn_first_offset
-    if is_unshown(state.last_timestamp) or (start is not None and is_unshown(span.first_timestamp_ms)):
+    is_begun = state.current_txn_first_offset is not None
+    if is_unshown(state.last_timestamp) or (is_begun and is_unshown(span.first_timestamp_ms)):
         times = {"last write": state.last_timestamp, "first write": span.first_timestamp_ms}
         offsets = (span.last_offset, state.last_offset, span.marker_offset)
         known = next((offset for offset in offsets if offset is not None), None)
         yield found(INVALID_TIMESTAMP, unshown(times), producer, offset=known)
-    if checks.highest is not None:
-        first = span.marker_offset if span.first_offset is None else span.first_offset
-        stamped_ms = clock_ms(span.first_timestamp_ms) if span.is_broker_clock else None
-        stamped_ms = clock_ms(span.marker_ms) if stamped_ms is None else stamped_ms
-        # Only what is older than the end of the metadata log can contradict it.
-        is_dated = (
-            stamped_ms is not None and checks.whole_metadata_ms is not None and stamped_ms <= checks.whole_metadata_ms
-        )
-        yield from never_allocated(producer, checks.highest, is_dated=is_dated, offset=first)
-    answer = checks.answers.get((producer.topic, producer.partition))
-    if answer is not None and span.is_open and span.is_start_exact and start is not None:
+
+
+def _of_producer_id(
+    producer: OddProducer, span: NewestSpan, highest: int, whole_metadata_ms: int | None
+) -> Iterator[FindingRow]:
+    first = span.marker_offset if span.first_offset is None else span.first_offset
+    stamped_ms = clock_ms(span.first_timestamp_ms) if span.is_broker_clock else None
+    stamped_ms = clock_ms(span.marker_ms) if stamped_ms is None else stamped_ms
+    # Only what is older than the end of the metadata log can contradict it.
+    is_dated = stamped_ms is not None and whole_metadata_ms is not None and stamped_ms <= whole_metadata_ms
+    yield from never_allocated(producer, highest, is_dated=is_dated, offset=first)
+
+
+def _of_answer(producer: OddProducer, span: NewestSpan) -> Iterator[FindingRow]:
+    state, start = span.state, span.state.current_txn_first_offset
+    if span.is_open and span.is_start_exact and start is not None:
         yield from of_open_transaction(
-            answer,
             producer,
-            producer.producer_id,
+            producer.described,
+            producer.answered_high_watermark,
             start=start,
             epoch=state.producer_epoch,
             last_offset=state.last_offset,
         )
+
+
+#: The producers with suspect batches, or whose newest span may be odd. Rows that cannot matter are cleared.
+PRODUCERS: Final = Rule(
+    of="producer_spans",
+    query=f"""
+    WITH answered AS (
+      SELECT topic, partition, max(high_watermark) AS high_watermark
+      FROM {{live_producers}}
+      LEFT SEMI JOIN (SELECT topic, partition FROM {{coverage}} WHERE {IS_SOUND}) AS sound USING (topic, partition)
+      GROUP BY topic, partition
+    ), described AS (
+      SELECT topic, partition, producer_id,
+        collect_list(struct(producer_epoch, current_transaction_start_offset AS start_offset)) AS described
+      FROM {{live_producers}} WHERE producer_id IS NOT NULL GROUP BY topic, partition, producer_id
+    ), spans AS (
+      SELECT /*+ BROADCAST(answered) */ *, {IS_NEWEST} AS is_last,
+        first_offset IS NOT NULL AND marker_offset IS NULL AS is_open
+      FROM {{producer_spans}} LEFT JOIN answered USING (topic, partition)
+    ), judged AS (
+      SELECT *,
+        (is_open AND state.last_timestamp > :as_of_ms + :clock_tolerance_ms)
+          OR (NOT {is_shown("state.last_timestamp")})
+          OR (state.current_txn_first_offset IS NOT NULL AND NOT {is_shown("first_timestamp_ms")})
+          OR (producer_id > :highest)
+          OR (is_open AND high_watermark IS NOT NULL) AS may_be_odd
+      FROM spans
+    ), odd AS (
+      SELECT topic, partition, producer_id, collect_list(suspect) AS suspects,
+        max(suspects_count) FILTER (WHERE is_last) AS suspects_count,
+        first(struct(first_offset, last_offset, is_start_exact, marker_offset, marker_ms, first_timestamp_ms,
+          is_broker_clock, state)) FILTER (WHERE is_last AND may_be_odd) AS newest,
+        max(high_watermark) AS answered_high_watermark
+      FROM judged
+      WHERE suspect IS NOT NULL OR (is_last AND (may_be_odd OR suspects_count > {SUSPECTS_KEPT}))
+      GROUP BY topic, partition, producer_id
+    )
+    SELECT topic, partition, producer_id, suspects, suspects_count, newest, answered_high_watermark, described
+    FROM odd LEFT JOIN described USING (topic, partition, producer_id)
+    """,
+    judge=of_producers,
+    given={"highest": highest_producer_id},
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,3 +246,13 @@ def of_corrupt_batches(batches: Iterable[CorruptBatch]) -> Iterator[FindingRow]:
     for each in batches:
         shown = f"{each.path} at byte {each.position}: {each.size} bytes"
         yield found(CORRUPT_MESSAGE, shown, each, offset=each.base_offset)
+
+
+CORRUPT_BATCHES: Final = Rule(
+    of="checked_batches",
+    query="""
+    SELECT DISTINCT topic, partition, path, position, size, base_offset, producer_id
+    FROM {checked_batches} WHERE NOT is_crc_valid
+    """,
+    judge=of_corrupt_batches,
+)

@@ -7,9 +7,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from txnlib.core import sql_text
+from txnlib.core.copies import BEGINS_LATE, SHOWS_MARKERS
 from txnlib.core.display import precise_time
 from txnlib.core.finding import Finding, Severity, Topic
-from txnlib.core.findings.finding_row import FindingRow, OfTransaction, found
+from txnlib.core.findings.rule import FindingRow, OfTransaction, QueryStep, Rule, found
 from txnlib.core.instants import clock_ms
 
 MARKER_MISSING: Final = Finding(
@@ -62,6 +64,36 @@ def of_unmarked(partitions: Iterable[UnmarkedPartition]) -> Iterator[FindingRow]
         )
 
 
+#: Partitions of completed transactions without a marker, if the marker could not have been overlooked. In these copies,
+#: holes, damage, a snapshot, or the instant of the copy hide nothing. If the oldest marker of the log is younger, the
+#: topic may have been deleted and created again. Where the partition's clock is ahead of the coordinator's, the
+#: transaction completed later than its records say.
+UNMARKED: Final = Rule(
+    of="transactions",
+    query=f"""
+    WITH whole AS (
+      SELECT topic, partition, unix_millis(known_until) AS known_until_ms
+      FROM {{coverage}} WHERE is_judged AND {SHOWS_MARKERS} AND NOT {BEGINS_LATE}
+    ), marked AS (
+      SELECT topic, partition, min({sql_text.clock_ms("marker_ms")}) AS oldest_ms
+      FROM {{producer_spans}} WHERE marker_offset IS NOT NULL GROUP BY topic, partition
+    )
+    SELECT /*+ BROADCAST(whole) */ transactional_id, transaction_number, producer_id, outcome,
+      unix_millis(completed) AS completed_ms, topic, partition
+    FROM (
+      SELECT transactional_id, transaction_number, producer_id, outcome, completed, start, inline(markers)
+      FROM {{transactions}} WHERE completed IS NOT NULL AND start IS NOT NULL
+    )
+    JOIN whole USING (topic, partition)
+    JOIN marked USING (topic, partition)
+    WHERE marker_offset IS NULL AND NOT is_followed
+      AND known_until_ms > unix_millis(completed) + greatest(clock_offset_ms, 0) + clocks_differ_ms
+      AND oldest_ms < unix_millis(start) + least(clock_offset_ms, 0)
+    """,
+    judge=of_unmarked,
+)
+
+
 @dataclass(frozen=True, slots=True)
 class EarlyWrite(OfTransaction):
     """Records of a transaction on a partition whose first batch may be older than the transaction."""
@@ -87,3 +119,50 @@ def of_early_writes(writes: Iterable[EarlyWrite]) -> Iterator[FindingRow]:
             began = precise_time(each.began_ms)
             says = f"written before {precise_time(proof_ms)} by the broker's clock; the transaction began at {began}"
             yield found(WRITTEN_BEFORE_TRANSACTION, says, each, offset=each.first_offset)
+
+
+#: Most writes before their transaction that are checked per partition.
+_CHECKED: Final = 100
+#: Records whose first batch may be older than the transaction that ended them, with the oldest stamp between the
+#: beginning of the records and their marker. A log has many markers and few suspects. `start_ms` is on the partition's
+#: clock, as far as the two were compared.
+EARLY: Final = Rule(
+    of="transactions",
+    steps=(
+        QueryStep(
+            "early",
+            f"""
+            SELECT *
+            FROM (
+              SELECT *, row_number() OVER (PARTITION BY topic, partition ORDER BY first_offset) AS number
+              FROM (
+                SELECT *, unix_millis(start) AS began_ms,
+                  unix_millis(start) + clock_offset_ms - clocks_differ_ms AS start_ms
+                FROM (
+                  SELECT transactional_id, transaction_number, producer_id, start, inline(markers)
+                  FROM {{transactions}} WHERE start IS NOT NULL
+                )
+              )
+              WHERE first_offset IS NOT NULL AND first_timestamp_ms < start_ms
+            )
+            WHERE number <= {_CHECKED}
+            """,
+        ),
+    ),
+    query=f"""
+    WITH stamps AS (
+      SELECT topic, partition, {sql_text.clock_ms("marker_ms")} AS stamp_ms, marker_offset AS stamp_offset
+      FROM {{producer_spans}} WHERE marker_offset IS NOT NULL
+    )
+    SELECT *
+    FROM {{early}}
+    LEFT JOIN (
+      SELECT /*+ BROADCAST(early) */ topic, partition, producer_id, first_offset, marker_offset, start_ms,
+        min(stamp_ms) AS stamp_ms
+      FROM stamps JOIN {{early}} AS early USING (topic, partition)
+      WHERE stamp_offset BETWEEN first_offset AND marker_offset
+      GROUP BY topic, partition, producer_id, first_offset, marker_offset, start_ms
+    ) USING (topic, partition, producer_id, first_offset, marker_offset, start_ms)
+    """,
+    judge=of_early_writes,
+)

@@ -6,7 +6,6 @@ run lists in `segments` the parts that it uses.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Final
 
 from txnlib.core.schema.ingested import COMMITTED_OFFSETS, RECORD_BATCHES, TRANSACTION_LOG
@@ -44,13 +43,3 @@ JOIN (SELECT DISTINCT cluster, run_id, topic, partition, source, segment_base_of
   AND stored.source = file.source AND (stored.segment_base_offset IS NOT DISTINCT FROM file.segment_base_offset)
   AND array_contains(file.parts, stored.part)
 """
-
-
-def quoted(text: str) -> str:
-    """The text as a Spark SQL literal. Names of clusters may contain any character."""
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
-
-
-def quoted_list(texts: Iterable[str]) -> str:
-    """The texts as a list of Spark SQL literals, for IN."""
-    return f"({', '.join(map(quoted, sorted(texts)))})"

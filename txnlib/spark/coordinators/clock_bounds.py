@@ -8,10 +8,9 @@ from typing import Final
 from pyspark.sql import DataFrame
 
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
+from txnlib.core.sql_text import IS_OPEN, clock_ms
 from txnlib.spark.frames import local_rows
-from txnlib.spark.instants import clock_ms
 from txnlib.spark.joins import select
-from txnlib.spark.producers.producer_spans import IS_OPEN
 
 
 def clock_bounds(

@@ -16,8 +16,8 @@ from txnlib.core.copies import HARMLESS_REASONS
 from txnlib.core.coverage.captured_files import PRINTED
 from txnlib.core.display import FIRST_OF_TEXT, OFFSETS_OF_TEXT
 from txnlib.core.kafka.transaction_state import COMPLETE_STATES
+from txnlib.core.sql_text import clock_ms
 from txnlib.spark.core_udfs import coordinator_partition_of
-from txnlib.spark.instants import clock_ms
 from txnlib.spark.joins import broadcast
 from txnlib.spark.schemas import COPY, TABLES, conform
 

@@ -11,17 +11,15 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from txnlib.core.copies import survives
 from txnlib.core.instants import NO_INSTANT_MS
 from txnlib.core.kafka.constants import EXHAUSTED_EPOCH, TRANSACTION_STATE_TOPIC
 from txnlib.core.kafka.coordinator import CoordinatorRecord, SuspectStep
 from txnlib.core.kafka.transaction_state import ACTIVE_STATES, NEVER_WRITTEN_STATES, PREPARED_STATES
-from txnlib.core.schema.rows_of_runs import quoted_list
+from txnlib.core.sql_text import clock_ms, is_shown, quoted_list, struct
 from txnlib.readers.typed_rows import hints_of
-from txnlib.spark.core_rows import struct
 from txnlib.spark.core_udfs import legality
-from txnlib.spark.coverage import survives
 from txnlib.spark.frames import no_rows
-from txnlib.spark.instants import clock_ms, is_shown
 from txnlib.spark.joins import select, with_columns
 from txnlib.spark.schemas import TABLES, conform
 from txnlib.spark.windows import (

@@ -8,8 +8,8 @@ from pyspark.sql import DataFrame
 
 from txnlib.core.kafka.constants import EXHAUSTED_EPOCH
 from txnlib.core.kafka.transaction_log import PRODUCER_ID_FIELDS
+from txnlib.core.sql_text import instant
 from txnlib.core.verdicts.dossier import Owner
-from txnlib.spark.instants import instant
 from txnlib.spark.joins import select
 from txnlib.spark.schemas import TABLES, conform
 

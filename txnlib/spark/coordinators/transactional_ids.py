@@ -5,18 +5,14 @@ from __future__ import annotations
 from typing import Final
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
-from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, TWO_PHASE_COMMIT_TIMEOUTS
+from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS
 from txnlib.core.kafka.transaction_state import PREPARED_STATES
-from txnlib.core.schema.rows_of_runs import quoted_list
+from txnlib.core.sql_text import IS_TWO_PHASE_COMMIT, clock_ms, instant, last_records, quoted_list
 from txnlib.spark.core_udfs import application_of
-from txnlib.spark.instants import clock_ms, instant
 from txnlib.spark.joins import select
 from txnlib.spark.schemas import TABLES, conform
 
-#: Whether the timeout is one of those that never expire; NULL if it is unknown. SQL.
-IS_TWO_PHASE_COMMIT: Final = f"transaction_timeout_ms IN {tuple(TWO_PHASE_COMMIT_TIMEOUTS)}"
 _PREPARED: Final = quoted_list(state.kafka_name for state in PREPARED_STATES)
 
 
@@ -28,7 +24,8 @@ def transactional_ids(
     The last record by offset counts, never by time. As in the live description, a prepared id lists only partitions
     whose log does not have the marker of this decision yet. Kafka: `TransactionStateManager.loadTransactionMetadata`.
     """
-    described = select(_DESCRIBED, last=last_records(coordinator_states), spans=producer_spans)
+    last = select(last_records("{states}"), states=coordinator_states)
+    described = select(_DESCRIBED, last=last, spans=producer_spans)
     owned = described.withColumn("application", application_of(application_patterns)("transactional_id"))
     return conform(owned, TABLES["transactional_ids"])
 
@@ -61,31 +58,3 @@ SELECT transactional_id, coordinator_partition, producer_id, producer_epoch, sta
   {instant("record_ms")} AS record_timestamp, {IS_TWO_PHASE_COMMIT} AS is_two_phase_commit
 FROM {{last}} LEFT JOIN unmarked USING (transactional_id, coordinator_partition)
 """
-
-
-_OF_VALUE: Final = ("producer_id", "producer_epoch", "transaction_timeout_ms", "start_ms", "last_update_ms")
-_OF_RECORD: Final = (
-    "is_tombstone",
-    "partitions",
-    "coordinator_epoch",
-    "client_transaction_version",
-    "is_superseded",
-    "hole_ms",
-    "hole_offset",
-)
-
-
-def last_records(coordinator_states: DataFrame, *also: str) -> DataFrame:
-    """The last record of each id, with its full set of partitions; after a tombstone, the last value without state.
-
-    `also`: aggregates over all records of the id, as SQL.
-    """
-    fields = [
-        *(f"max_by({name}, offset) FILTER (WHERE NOT is_tombstone) AS {name}" for name in _OF_VALUE),
-        *(f"max_by({name}, offset) AS {name}" for name in _OF_RECORD),
-        # An id whose last record the current copy no longer has, has expired.
-        "max_by(if(coalesce(is_superseded, FALSE), NULL, state), offset) AS state",
-        "max_by(timestamp_ms, offset) AS record_ms",
-        "max(offset) AS record_offset",
-    ]
-    return coordinator_states.groupBy("transactional_id", "coordinator_partition").agg(*map(F.expr, (*fields, *also)))

@@ -14,15 +14,12 @@ from txnlib.core.ended_by import REINITIALIZED_WITHIN_MS, Ending
 from txnlib.core.instants import FIRST_MS, NO_INSTANT_MS
 from txnlib.core.kafka.constants import TRANSACTION_VERSION
 from txnlib.core.kafka.transaction_state import ACTIVE_STATES, COMPLETE_STATES, PREPARED_STATES
-from txnlib.core.schema.rows_of_runs import quoted_list
+from txnlib.core.sql_text import IS_TWO_PHASE_COMMIT, clock_ms, instant, is_shown, quoted_list, struct
 from txnlib.core.verdicts.clocks import MeasuredClocks
 from txnlib.core.verdicts.cluster_facts import cluster_clocks
 from txnlib.spark.coordinators.transaction_markers import decision_markers
-from txnlib.spark.coordinators.transactional_ids import IS_TWO_PHASE_COMMIT
-from txnlib.spark.core_rows import struct
 from txnlib.spark.core_udfs import ended_by
 from txnlib.spark.frames import kept
-from txnlib.spark.instants import clock_ms, instant, is_shown
 from txnlib.spark.joins import select, with_columns
 from txnlib.spark.schemas import TABLES, conform
 from txnlib.spark.windows import next_of_id

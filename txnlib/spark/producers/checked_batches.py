@@ -15,12 +15,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from txnlib.core.batch_runs import LAST_BATCH_OFFSET, is_divided_at
+from txnlib.core.sql_text import IS_NEWEST, IS_OPEN
 from txnlib.readers.header_columns import PAGE
-from txnlib.spark.batch_runs import LAST_BATCH_OFFSET, end_batches, is_divided_at, single_batches
 from txnlib.spark.core_udfs import is_batch_valid
 from txnlib.spark.frames import arrow_of, frame_of, kept
-from txnlib.spark.joins import broadcast, bucket_of, select
-from txnlib.spark.producers.producer_spans import IS_NEWEST, IS_OPEN
+from txnlib.spark.joins import broadcast, bucket_of, end_batches, select, single_batches
 from txnlib.spark.schemas import COPY, TABLES, TOPIC_PARTITION, conform
 
 #: Maximum number of odd batches to check. A log has none, or is in a state where more checks would show nothing new.

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame
 
-from txnlib.spark.instants import instant
+from txnlib.core.sql_text import IS_NEWEST, instant
 from txnlib.spark.joins import select
-from txnlib.spark.producers.producer_spans import IS_NEWEST
 from txnlib.spark.schemas import TABLES, conform
 
 

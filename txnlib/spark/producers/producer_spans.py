@@ -11,23 +11,16 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from txnlib.core.batch_runs import BATCHES, FIRST_TIMESTAMP_MS, LAST_BATCH_OFFSET, is_divided_at, of_run
+from txnlib.core.copies import BEGINS_BY_SCOPE, survives
 from txnlib.core.findings.producer_findings import SUSPECTS_KEPT
 from txnlib.core.kafka.constants import MAX_INT64, MAX_SEQUENCE, PRODUCER_ID_EXPIRATION_MS
-from txnlib.spark.batch_runs import (
-    BATCHES,
-    FIRST_TIMESTAMP_MS,
-    LAST_BATCH_OFFSET,
-    RUN_BATCHES,
-    is_divided_at,
-    of_run,
-    single_batches,
-)
-from txnlib.spark.coverage import BEGINS_BY_SCOPE, survives
+from txnlib.core.sql_text import BEFORE
 from txnlib.spark.frames import kept
-from txnlib.spark.joins import broadcast, select, with_columns
+from txnlib.spark.joins import RUN_BATCHES, broadcast, select, single_batches, with_columns
 from txnlib.spark.producers.producer_steps import now, state, sum_until_now, with_states
 from txnlib.spark.schemas import BATCH_FIELDS, COPY, MARKER_FIELDS, PRODUCER, TABLES, conform, named
-from txnlib.spark.windows import BEFORE, IN_BUCKET, UNTIL_NOW, at_last
+from txnlib.spark.windows import IN_BUCKET, UNTIL_NOW, at_last
 
 
 def producer_spans(
@@ -168,11 +161,6 @@ SELECT /*+ BROADCAST(judged) */ {_COLUMNS},
     FALSE) AS is_forgotten
 FROM {{spans}} AS spans LEFT JOIN {{judged}} AS judged USING (topic, partition)
 """
-
-
-#: Whether a span is the newest of its producer, and whether, besides, no marker has ended its transaction. SQL.
-IS_NEWEST: Final = "is_newest AND state IS NOT NULL"
-IS_OPEN: Final = f"{IS_NEWEST} AND first_offset IS NOT NULL AND marker_offset IS NULL"
 
 
 def spans_of(steps: DataFrame) -> DataFrame:

@@ -57,7 +57,7 @@ def sum_until_now(name: str) -> str:
 def with_states(batches: DataFrame, *, producer_id_expiration_ms: int = PRODUCER_ID_EXPIRATION_MS) -> DataFrame:
     """Each batch with the state before and after it, the sums of its span, and whether the core should check it.
 
-    A row may be a run of batches (`spark.batch_runs`). The windows need no single batches: a run continues one state,
+    A row may be a run of batches (`core.batch_runs`). The windows need no single batches: a run continues one state,
     and changes it as its last batch does. `suspects`: how many of its batches, from the first on, the core should
     check.
     """

@@ -9,19 +9,17 @@ from typing import Final
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from txnlib.core.copies import CoverageRow
+from txnlib.core.batch_runs import BATCHES, FIRST_TIMESTAMP_MS, is_divided_at, of_run
+from txnlib.core.copies import CoverageRow, survives
 from txnlib.core.kafka.constants import UNKNOWN_CLOCKS_DIFFER_MS
+from txnlib.core.sql_text import BEFORE, clock_ms, struct
 from txnlib.core.verdicts.dossier import EpochStamps, FileBeside, MarkerElsewhere
 from txnlib.readers.header_columns import PAGE
 from txnlib.readers.typed_rows import plain
-from txnlib.spark.batch_runs import BATCHES, FIRST_TIMESTAMP_MS, is_divided_at, of_run, single_batches
-from txnlib.spark.core_rows import struct
-from txnlib.spark.coverage import survives
 from txnlib.spark.frames import kept, kept_if_any, local_rows, no_rows
-from txnlib.spark.instants import clock_ms
-from txnlib.spark.joins import block_of, bucket_of, first_block, select
+from txnlib.spark.joins import block_of, bucket_of, first_block, select, single_batches
 from txnlib.spark.schemas import TRUNCATED
-from txnlib.spark.windows import BEFORE, UNTIL_NOW
+from txnlib.spark.windows import UNTIL_NOW
 
 #: The columns that name a copy.
 COPY_DDL: Final = "topic string, partition int, source string"

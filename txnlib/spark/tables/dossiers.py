@@ -18,6 +18,7 @@ from txnlib.core.findings.copy_findings import COPIES_DISAGREE
 from txnlib.core.findings.live_answer_findings import LIVE_OWNER_UNKNOWN
 from txnlib.core.findings.metadata_findings import PRODUCER_ID_NEVER_ALLOCATED
 from txnlib.core.instants import NO_INSTANT_MS
+from txnlib.core.sql_text import BEFORE, IS_OPEN, clock_ms, last_of, last_records, latest_ms, struct
 from txnlib.core.verdicts.cluster_facts import ALARMING
 from txnlib.core.verdicts.dossier import (
     MOST_MARKERS,
@@ -34,15 +35,12 @@ from txnlib.core.verdicts.dossier import (
     WrittenMarker,
 )
 from txnlib.spark.coordinators.transaction_markers import MARKER, each_marker
-from txnlib.spark.coordinators.transactional_ids import last_records
-from txnlib.spark.core_rows import struct, struct_of
+from txnlib.spark.core_rows import struct_of
 from txnlib.spark.frames import kept, no_rows
-from txnlib.spark.instants import clock_ms, latest_ms
 from txnlib.spark.joins import broadcast, select
-from txnlib.spark.producers.producer_spans import IS_OPEN
 from txnlib.spark.schemas import COPY, PRODUCER, TOPIC_PARTITION
 from txnlib.spark.tables.batch_evidence import files_beside, markers_elsewhere, stamps_around, vanished_markers
-from txnlib.spark.windows import BEFORE, before_of_id, last_of
+from txnlib.spark.windows import before_of_id
 
 #: The columns of the `open_transactions` of earlier audits.
 _EARLIER: Final = (
@@ -87,7 +85,6 @@ def dossiers(
         transactions=transactions,
         producer_id_owners=producer_id_owners,
         coordinator_states=coordinator_states,
-        last_records=last_records(coordinator_states, "max_by(state, offset) AS recorded_state"),
         findings=findings,
         snapshots=producer_snapshots,
         earlier=no_rows(producer_spans.sparkSession, _EARLIER) if earlier is None else earlier,
@@ -325,7 +322,7 @@ claims AS (
       record_ms, coordinator_epoch AS record_coordinator_epoch, record_offset, is_superseded, hole_ms,
       coalesce(hole_offset, 0L) AS complete_from,
       client_transaction_version, partitions
-    FROM {{last_records}}
+    FROM ({last_records("{coordinator_states}", "max_by(state, offset) AS recorded_state")})
   ) USING (transactional_id, coordinator_partition)
   LEFT JOIN odd_steps USING (transactional_id, coordinator_partition, producer_id)
   GROUP BY producer_id

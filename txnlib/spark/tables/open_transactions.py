@@ -15,11 +15,12 @@ from pyspark.sql import functions as F
 
 from txnlib.core.application import compiled
 from txnlib.core.cluster_metadata import BrokerSession, ClusterSetting, PartitionAssignment, ProducerIdBlock
-from txnlib.core.copies import CoverageRow
+from txnlib.core.copies import CoverageRow, survives
 from txnlib.core.findings.marker_findings import MARKER_WITHOUT_DECISION
 from txnlib.core.findings.metadata_findings import PRODUCER_ID_NEVER_ALLOCATED
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC, UNKNOWN_CLOCKS_DIFFER_MS
 from txnlib.core.kafka.coordinator_partition import CountBasis
+from txnlib.core.sql_text import IS_OPEN, clock_ms, latest_ms
 from txnlib.core.verdicts.clocks import ClockBounds, MeasuredClocks
 from txnlib.core.verdicts.cluster_facts import (
     ClusterFacts,
@@ -37,11 +38,8 @@ from txnlib.readers.typed_rows import arrow_rows, plain, typed
 from txnlib.spark.coordinators.clock_bounds import clock_bounds
 from txnlib.spark.coordinators.transaction_markers import each_marker
 from txnlib.spark.core_rows import rows_of, struct_of
-from txnlib.spark.coverage import survives
 from txnlib.spark.frames import arrow_of, knowing, local_rows
-from txnlib.spark.instants import clock_ms, latest_ms
 from txnlib.spark.joins import select, with_columns
-from txnlib.spark.producers.producer_spans import IS_OPEN
 from txnlib.spark.python_tasks import begin_task
 from txnlib.spark.schemas import OPEN_TRANSACTION, TABLES, TOPIC_PARTITION, TRUNCATED
 from txnlib.spark.tables.batch_evidence import vanished_commits

@@ -6,13 +6,12 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from txnlib.core.batch_runs import FIRST_TIMESTAMP_MS, is_divided_at
 from txnlib.core.kafka.constants import GROUP_METADATA_TOPIC
-from txnlib.spark.batch_runs import FIRST_TIMESTAMP_MS, is_divided_at, single_batches
+from txnlib.core.sql_text import clock_ms, next_of
 from txnlib.spark.coordinators.transaction_markers import each_marker
-from txnlib.spark.instants import clock_ms
-from txnlib.spark.joins import broadcast, select
+from txnlib.spark.joins import broadcast, select, single_batches
 from txnlib.spark.schemas import COPY, PRODUCER, TOPIC_PARTITION
-from txnlib.spark.windows import next_of
 
 
 def read_ends(ends: DataFrame, producer_spans: DataFrame, record_batches: DataFrame) -> DataFrame:

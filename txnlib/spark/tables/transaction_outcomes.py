@@ -13,11 +13,11 @@ from typing import Final
 
 from pyspark.sql import DataFrame
 
-from txnlib.core.copies import UNOPENED
+from txnlib.core.copies import BEGINS_LATE, SHOWS_MARKERS, UNOPENED
 from txnlib.core.findings.marker_findings import ABORTED_WHILE_ONGOING, SPLIT_OUTCOME
 from txnlib.core.findings.transaction_findings import MARKER_MISSING
 from txnlib.core.kafka.marker_acceptance import MOST_RAISED
-from txnlib.core.schema.rows_of_runs import quoted, quoted_list
+from txnlib.core.sql_text import IS_OPEN, clock_ms, instant, quoted, quoted_list
 from txnlib.core.verdicts.transaction_outcome import (
     HIDDEN_BY,
     MARKER_STATES,
@@ -26,11 +26,8 @@ from txnlib.core.verdicts.transaction_outcome import (
     MarkerEvidence,
     MarkerState,
 )
-from txnlib.spark.coverage import BEGINS_LATE, SHOWS_MARKERS
 from txnlib.spark.frames import kept
-from txnlib.spark.instants import clock_ms, instant
 from txnlib.spark.joins import select, with_columns
-from txnlib.spark.producers.producer_spans import IS_OPEN
 from txnlib.spark.schemas import TABLES, conform
 
 

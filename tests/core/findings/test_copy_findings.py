@@ -7,10 +7,9 @@ import pytest
 
 from tests.support.frames import batch_row, frame
 from tests.support.log_notation import A, C, T
-from txnlib.core.findings.copy_findings import DifferingCopies, OpenOnReplica, of_copies, of_replicas
-from txnlib.spark.core_rows import rows_of
-from txnlib.spark.findings.copy_findings import differing_batches, differing_records, open_on_replicas
-from txnlib.spark.findings.transaction_index_findings import lost_aborts, unindexed_aborts
+from tests.support.rules import found_by, selected
+from txnlib.core.findings import copy_findings
+from txnlib.core.findings.copy_findings import BATCHES, OPEN_ON_REPLICAS, CopiedRow, DifferingCopies, of_copies
 from txnlib.spark.schemas import TABLES
 
 _LOG = [T(1, 0, 0, 4, at=0), C(1, 0, at=5), T(2, 0, 0, at=6), A(2, 0, at=7), T(1, 0, 5, at=9000)]
@@ -60,9 +59,8 @@ def found(spark):
                 {"topic": "orders", "partition": number, "source": source, "high_watermark": marks.get(source)}
             )
     batches = frame(spark, TABLES["record_batches"], *rows)
-    differing = rows_of(differing_batches(batches, frame(spark, TABLES["coverage"], *known)), DifferingCopies)
     names, told = list(CASES), {name: [] for name in CASES}
-    for row in of_copies(differing):
+    for row in found_by(BATCHES, record_batches=batches, coverage=frame(spark, TABLES["coverage"], *known)):
         assert row.name == "COPIES_DISAGREE"
         told[names[row.partition]].append((row.offset, row.evidence))
     return told
@@ -90,9 +88,8 @@ def test_two_texts_of_one_copy_that_differ_are_found(spark, overlap, again, offs
     logs = [*LOG, *changed(0, producer_id=again)]
     batches = frame(spark, TABLES["record_batches"], *(batch_row(batch, "orders", 0, "text:1") for batch in logs))
     copy = {"topic": "orders", "partition": 0, "source": "text:1", "overlap_offset": overlap}
-    found = differing_batches(batches, frame(spark, TABLES["coverage"], copy))
-    differing = [] if found is None else rows_of(found, DifferingCopies)
-    assert [each.offset for each in differing] == offsets
+    found = selected(BATCHES, record_batches=batches, coverage=frame(spark, TABLES["coverage"], copy))
+    assert [each.offset for each in found] == offsets
 
 
 # Records of coordinators are compared by what is decoded.
@@ -132,10 +129,11 @@ def test_records_at_one_offset_and_leader_epoch_are_the_same_in_all_copies(spark
         copies += [one, two | other]
         place = {"topic": RECORD["topic"], "partition": number}
         known += [place | {"source": "raw:1"}, place | {"source": "raw:2", "is_deleted": is_deleted}]
-    differing = differing_records(
-        frame(spark, TABLES["transaction_log"], *copies), frame(spark, TABLES["coverage"], *known)
+    rows = found_by(
+        copy_findings.RECORDS,
+        transaction_log=frame(spark, TABLES["transaction_log"], *copies),
+        coverage=frame(spark, TABLES["coverage"], *known),
     )
-    rows = list(of_copies(rows_of(differing, DifferingCopies)))
     assert {(row.name, row.offset) for row in rows} == {("COPIES_DISAGREE", 7)}
     assert sorted(row.partition for row in rows) == [number for number, (*_, differs) in enumerate(RECORDS) if differs]
     assert all("raw:1 {" in row.evidence and "raw:2 {" in row.evidence for row in rows)
@@ -191,12 +189,12 @@ def test_what_is_open_on_a_replica_alone_is_found(spark):
         older = {"snapshot_offset": 70, "producer_id": 8}
         snapshots += [SHOWN | shown | place, SHOWN | shown | older | place]
         spans += [{"topic": "orders", "producer_id": 7} | span | place] if span else []
-    tables = (
-        frame(spark, TABLES["producer_snapshots"], *snapshots),
-        frame(spark, TABLES["producer_spans"], *spans),
-        frame(spark, TABLES["coverage"], *copies),
+    rows = found_by(
+        OPEN_ON_REPLICAS,
+        producer_snapshots=frame(spark, TABLES["producer_snapshots"], *snapshots),
+        producer_spans=frame(spark, TABLES["producer_spans"], *spans),
+        coverage=frame(spark, TABLES["coverage"], *copies),
     )
-    rows = list(of_replicas(rows_of(open_on_replicas(*tables), OpenOnReplica)))
     assert sorted(row.partition for row in rows) == [
         number for number, (*_, is_found) in enumerate(REPLICAS) if is_found
     ]
@@ -204,41 +202,10 @@ def test_what_is_open_on_a_replica_alone_is_found(spark):
     assert {row.evidence for row in rows} == {"open on broker 2, by its snapshot at offset 80: epoch 3"}
 
 
-# A log and its transaction index are compared by where their aborts end.
-
-WHOLE = {"end_offset": 100}
-#: Offsets of the index entries, of the markers of the log, what of its copy was read -> what the index lacks, and the
-#: log.
-INDEXES = {
-    "they agree": ([10, 20], [10, 20], WHOLE, [], []),
-    "an entry is missing": ([20], [10, 20], WHOLE, [10], []),
-    "nobody reads what was aborted": ([20], [10, 20], WHOLE | {"log_start_offset": 10}, [], []),
-    "somebody reads what was aborted": ([20], [10, 20], WHOLE | {"log_start_offset": 9}, [10], []),
-    "the index was copied before the log": ([10], [10, 20], WHOLE, [], []),
-    "the log has no index": ([], [10], WHOLE, [], []),
-    "a marker is missing": ([10, 15, 20], [10, 20], WHOLE, [], [15]),
-    "it was not read from there on": ([10, 20], [10], {"end_offset": 20}, [], []),
-    "it was read from a snapshot on": ([10, 20], [20], {"end_offset": 100, "read_from_offset": 11}, [], []),
-    "compaction left a hole": ([10, 20], [20], {"end_offset": 100, "gap_offset": 12}, [], []),
-    "the copy is damaged": ([20, 30], [10, 20], {"end_offset": 100, "damaged_offset": 50}, [], []),
-}
-
-
-def test_aborts_of_a_log_and_of_its_index_are_the_same(spark):
-    spans, entries, known = [], [], []
-    for number, (indexed, markers, read, *_) in enumerate(INDEXES.values()):
-        copy = {"topic": "orders", "partition": number, "source": "raw:1"}
-        known.append(copy | {"is_judged": True, "tail": "CLEAN"} | read)
-        entries += [copy | {"segment_base_offset": 0, "producer_id": 7, "last_offset": at} for at in indexed]
-        ended = copy | {"producer_id": 7, "marker_type": "ABORT"}
-        spans += [ended | {"first_offset": at - 1, "last_offset": at - 1, "marker_offset": at} for at in markers]
-        spans.append(ended | {"first_offset": None, "marker_offset": 9})  # an abort of nothing has no entry
-    tables = (
-        frame(spark, TABLES["aborted_transactions"], *entries),
-        frame(spark, TABLES["producer_spans"], *spans),
-        frame(spark, TABLES["coverage"], *known),
-    )
-    rows = (unindexed_aborts(*tables).collect(), lost_aborts(*tables).collect())
-    found = [sorted((row["partition"], row["marker_offset"]) for row in side) for side in rows]
-    expected = [[(number, at) for number, case in enumerate(INDEXES.values()) for at in case[side]] for side in (3, 4)]
-    assert found == expected
+def test_the_first_three_copies_of_a_batch_are_shown() -> None:
+    copies = tuple(CopiedRow(f"raw:{number}", f'{{"producer_id":{number}}}') for number in (4, 2, 3, 1))
+    (one,) = of_copies([DifferingCopies("orders", 0, 5, 7, copies[:1], 1)])
+    assert one.evidence == 'raw:4 {"producer_id":4}'
+    (many,) = of_copies([DifferingCopies("orders", 0, 5, 7, copies, 3)])
+    assert [part.partition(" ")[0] for part in many.evidence.split("; ")] == ["raw:1", "raw:2", "raw:3", "and"]
+    assert many.evidence.endswith("; and 2 more offsets")

@@ -1,12 +1,15 @@
-"""A row of `findings`. A finding gives name, severity and meaning; its rule gives place and evidence."""
+"""A rule: what may be odd, as a query, and a function that makes rows of `findings` of it.
+
+A finding gives name, severity and meaning; its rule gives place and evidence.
+"""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, fields, is_dataclass
-from typing import Any, Final
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
+from typing import Any, Final, get_args, get_type_hints
 
 from txnlib.core.finding import Finding, Severity, Topic
 from txnlib.core.instants import clock_ms
@@ -44,6 +47,46 @@ class FindingRow:
     transaction_number: int | None
     message: str
     evidence: str
+
+
+@dataclass(frozen=True, slots=True)
+class QueryStep:
+    """A query whose rows are computed by themselves, because others name them in braces. Without any row, nothing is
+    odd."""
+
+    name: str
+    query: str
+    #: Whether there are few: they grow with the cluster, not with its logs.
+    are_few: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """What may be odd, and what judges each row of it by itself.
+
+    A query names tables in braces (`{producer_spans}`), and values after a colon (`:as_of_ms`): these are settings, or
+    `given`.
+    """
+
+    #: The table whose rows are judged. Without any, nothing is asked.
+    of: str
+    #: In order. A query may name those before it.
+    steps: tuple[QueryStep, ...] = ()
+    query: str
+    #: Its first parameter has the rows, `Iterable[OddMarker]`: a column for each field. The others are values.
+    judge: Callable[..., Iterator[FindingRow]]
+    #: Name of a value -> what makes it of small tables (`producer_id_blocks: Sequence[ProducerIdBlock]`) and settings.
+    given: Mapping[str, Callable[..., object]] = field(default_factory=dict)
+
+    @property
+    def row(self) -> type:
+        """The dataclass of the rows."""
+        first: type = get_args(next(iter(get_type_hints(self.judge).values())))[0]
+        return first
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        return (*(step.query for step in self.steps), self.query)
 
 
 @dataclass(frozen=True, slots=True)
