@@ -12,7 +12,9 @@ from tests.support.log_bytes import encode_batch, encode_offset_commit_key, enco
 from tests.support.log_notation import TS
 from txnlib.core.kafka.record_batch import Record
 from txnlib.core.kafka.transaction_log import OffsetCommit, OffsetCommitKey
-from txnlib.spark.tables.selections import group_positions
+from txnlib.core.sql_text import tables_of
+from txnlib.core.tables.blocked_groups import GROUP_POSITIONS
+from txnlib.spark.joins import select
 
 #: Where the clients of the capture left their groups: ten commits, all in transactions, three of them aborted.
 STANDS = {
@@ -60,8 +62,9 @@ def audit(capture: Path, offsets) -> AuditTables:
 
 
 def test_groups_stand_where_the_clients_left_them(audit):
-    tables = [audit.frame(name) for name in ("partitions", "committed_offsets", "producer_spans", "coverage")]
-    rows = [row for row in group_positions(*tables).collect() if row["group_id"].startswith("group-")]
+    tables = {name: audit.frame(name) for name in tables_of(GROUP_POSITIONS) if name != "asked"}
+    found = select(GROUP_POSITIONS, asked=audit.frame("partitions"), **tables).collect()
+    rows = [row for row in found if row["group_id"].startswith("group-")]
     assert {(row["group_id"], row["topic"], row["partition"]): row["committed_offset"] for row in rows} == STANDS
 
 

@@ -14,13 +14,14 @@ from txnlib.core.batch_runs import BATCH_HASH
 from txnlib.core.coverage.leader_epochs import EPOCHS_OF_SEGMENTS
 from txnlib.core.findings.copy_findings import BATCHES
 from txnlib.core.sql_text import IS_OPEN
+from txnlib.core.tables.blocked_groups import READ_ENDS
+from txnlib.core.tables.partitions import UNSTABLE_BATCHES
 from txnlib.readers import batch_rows
 from txnlib.spark.joins import select, single_batches
 from txnlib.spark.producers.checked_batches import checked_batches
 from txnlib.spark.producers.producer_spans import producer_spans
 from txnlib.spark.schemas import PRODUCER, TABLES, TOPIC_PARTITION
 from txnlib.spark.tables.batch_evidence import stamps_around
-from txnlib.spark.tables.selections import read_ends, unstable_batches
 
 LOGS = 30
 KEPT = ("topic", "partition", "source")
@@ -195,7 +196,7 @@ def test_checked_batches_are_the_same(spark, both, spans, coverage, small_pages)
 
 def test_lags_are_the_same(spark, both, coverage):
     lagging = _lagging(coverage)
-    found = {key: unstable_batches(lagging, rows) for key, rows in both.items()}
+    found = {key: select(UNSTABLE_BATCHES, asked=lagging, record_batches=rows) for key, rows in both.items()}
     assert_alike(found, 20)
 
 
@@ -213,7 +214,10 @@ def _lagging(coverage):
 
 def test_readable_ends_are_the_same(both, spans, coverage):
     ends = _lagging(coverage).drop("high_watermark")
-    found = {key: read_ends(ends, spans[False], rows) for key, rows in both.items()}
+    found = {
+        key: select(READ_ENDS, asked=ends, producer_spans=spans[False], record_batches=rows)
+        for key, rows in both.items()
+    }
     assert_same(found[True], found[False])
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from inspect import signature
 from operator import and_
 from typing import Any
@@ -69,10 +69,14 @@ def selected(transform: Callable[..., DataFrame]) -> Given:
     return Given(names, lambda run: transform(*map(run.tables.read, names)))
 
 
-def answered(transform: Callable[..., DataFrame]) -> Given:
-    """What a transform answers to questions, its first parameter, from the tables that its others name."""
-    _questions, *names = signature(transform).parameters
-    return Given(tuple(names), lambda run: lambda questions: transform(questions, *map(run.tables.read, names)))
+def answered(text: str) -> Given:
+    """What a query answers to questions, the rows of `{asked}`, from the tables that it names in braces."""
+    names = tuple(name for name in tables_of(text) if name != "asked")
+
+    def answer(run: Run, questions: DataFrame) -> DataFrame:
+        return select(text, asked=questions, **{name: run.tables.read(name) for name in names})
+
+    return Given(names, lambda run: partial(answer, run))
 
 
 def looked_up(name: str) -> Given:

@@ -22,10 +22,16 @@ from txnlib.core.findings.catalogue import RULES
 from txnlib.core.findings.live_answer_findings import LIVE_STABLE_OFFSET_DISAGREES
 from txnlib.core.findings.metadata_findings import metadata_findings
 from txnlib.core.kafka.metadata_records import MetadataType
-from txnlib.core.tables.abort_plan import abort_plan
-from txnlib.core.tables.blocked_groups import blocked_groups
-from txnlib.core.tables.ended_transactions import BY_HAND, NOT_CAPTURED, ended_transactions
-from txnlib.core.tables.partitions import partitions
+from txnlib.core.tables.abort_plan import WHOLE_TRANSACTIONS, abort_plan
+from txnlib.core.tables.blocked_groups import GROUP_POSITIONS, READ_ENDS, blocked_groups
+from txnlib.core.tables.ended_transactions import (
+    BY_HAND,
+    DECIDED_MARKERS,
+    FIRST_MARKERS,
+    NOT_CAPTURED,
+    ended_transactions,
+)
+from txnlib.core.tables.partitions import UNSTABLE_BATCHES, UNSTABLE_OFFSETS, partitions
 from txnlib.core.verdicts.reason import Verdict
 from txnlib.pipeline.coverage import COVERAGE, LOWER_COVERAGE, QUARANTINE, current_coordinator_copies
 from txnlib.pipeline.given_rows import (
@@ -36,6 +42,7 @@ from txnlib.pipeline.given_rows import (
     having,
     looked_up,
     newest_rows_of,
+    queried,
     selected,
 )
 from txnlib.pipeline.inferred_settings import count_coordinator_partitions, infer_settings
@@ -57,15 +64,6 @@ from txnlib.spark.producers.producer_states import producer_states
 from txnlib.spark.schemas import TABLES
 from txnlib.spark.tables.dossiers import judged_copies
 from txnlib.spark.tables.open_transactions import foremost, open_transactions
-from txnlib.spark.tables.selections import (
-    decided_markers,
-    first_markers,
-    group_positions,
-    read_ends,
-    unstable_batches,
-    unstable_offsets,
-    whole_transactions,
-)
 from txnlib.spark.tables.transaction_outcomes import transaction_outcomes
 
 # Ingest
@@ -182,7 +180,7 @@ def _group_positions(run: Run) -> Callable[[DataFrame], DataFrame | None]:
 
     def found(places: DataFrame) -> DataFrame | None:
         is_empty = run.tables.is_empty("committed_offsets")
-        answer: DataFrame | None = None if is_empty else answered(group_positions)(run)(places)
+        answer: DataFrame | None = None if is_empty else answered(GROUP_POSITIONS)(run)(places)
         return answer
 
     return found
@@ -204,22 +202,22 @@ REPORT: Final[tuple[Step, ...]] = (
     ),
     table_of(
         partitions,
-        unstable_offsets=selected(unstable_offsets),
+        unstable_offsets=queried(UNSTABLE_OFFSETS),
         open_transactions=foremost_open(),
         answered_offsets=having("findings", name=[LIVE_STABLE_OFFSET_DISAGREES.name]),
-        unstable_batches=answered(unstable_batches),
+        unstable_batches=answered(UNSTABLE_BATCHES),
     ),
     table_of(transaction_outcomes),
     table_of(
         abort_plan,
         open_transactions=foremost_open(),
-        whole_transactions=answered(whole_transactions),
+        whole_transactions=answered(WHOLE_TRANSACTIONS),
         kafka_version=_version_or_oldest,
     ),
     table_of(
         blocked_groups,
         group_positions=Given(("committed_offsets", "producer_spans", "coverage"), _group_positions),
-        read_ends=answered(read_ends),
+        read_ends=answered(READ_ENDS),
     ),
     table_of(
         ended_transactions,
@@ -227,8 +225,8 @@ REPORT: Final[tuple[Step, ...]] = (
         ended_then=newest_rows_of("ended_transactions", lambda rows: rows.where(F.col("how") == NOT_CAPTURED)),
         odd_markers=having("findings", name=BY_HAND),
         open_transactions=looked_up("open_transactions"),
-        first_markers=answered(first_markers),
-        decided_markers=answered(decided_markers),
+        first_markers=answered(FIRST_MARKERS),
+        decided_markers=answered(DECIDED_MARKERS),
         producer_id_owners=looked_up("producer_id_owners"),
     ),
     TableStep(

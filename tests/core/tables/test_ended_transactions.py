@@ -7,10 +7,13 @@ from dataclasses import replace
 
 import pytest
 
+from tests.support.frames import assert_rows, frame
 from txnlib.core.copies import CoverageRow
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, TRANSACTION_STATE_TOPIC
 from txnlib.core.rows import OfProducer, ProducerId
 from txnlib.core.tables.ended_transactions import (
+    DECIDED_MARKERS,
+    FIRST_MARKERS,
     SENTENCES,
     EarlierTransaction,
     EndedTransaction,
@@ -23,6 +26,9 @@ from txnlib.core.tables.ended_transactions import (
     ended_transactions,
     warned_of,
 )
+from txnlib.spark.frames import local_rows
+from txnlib.spark.joins import select
+from txnlib.spark.schemas import TABLES
 
 #: producer id -> how it ended since
 STORIES = {
@@ -209,3 +215,40 @@ def test_what_could_not_be_looked_at_is_told_again_with_the_run_that_saw_it() ->
     )
     (row,) = told(ended_then=[unseen]).values()
     assert (row.how, row.run_id_then, row.last_seen_ms) == ("NOT_CAPTURED", "night-1", NIGHT - 1)
+
+
+# What is asked of the logs.
+
+SPAN = {"topic": "orders", "partition": 0, "producer_id": 1}
+
+
+def test_the_first_marker_after_the_start_ended_a_transaction(spark):
+    spans = [
+        # The transaction may have begun where nothing was read: only its marker counts.
+        SPAN | {"first_offset": 102, "marker_offset": 201, "marker_type": "COMMIT", "marker_ms": 7},
+        SPAN | {"first_offset": 90, "marker_offset": 95, "marker_type": "ABORT", "marker_ms": 4},
+        SPAN | {"first_offset": 250, "marker_offset": 260, "marker_type": "ABORT", "marker_ms": 9},
+        SPAN | {"first_offset": 300},
+        SPAN | {"producer_id": 2, "marker_offset": 150, "marker_type": "ABORT"},
+    ]
+    opened = local_rows(
+        spark,
+        [("orders", 0, 1, 101), ("orders", 0, 1, 300), ("orders", 1, 1, 5)],
+        "topic string, partition long, producer_id long, start_offset long",
+    )
+    found = select(FIRST_MARKERS, asked=opened, producer_spans=frame(spark, TABLES["producer_spans"], *spans))
+    assert_rows(found, [("orders", 0, 1, 101, 201, "COMMIT", 7)])
+
+
+def test_a_marker_that_a_decision_explains_is_decided(spark):
+    fields = TABLES["transactions"]["markers"].dataType.elementType
+    marked = [
+        tuple((SPAN | {"marker_offset": offset}).get(field.name) for field in fields) for offset in (201, 95, None)
+    ]
+    transactions = frame(spark, TABLES["transactions"], {"producer_id": 1, "markers": marked}, {"producer_id": 2})
+    markers = local_rows(
+        spark,
+        [("orders", 0, 1, 201), ("orders", 0, 1, 202), ("orders", 0, 2, 95)],
+        "topic string, partition long, producer_id long, marker_offset long",
+    )
+    assert_rows(select(DECIDED_MARKERS, asked=markers, transactions=transactions), [("orders", 0, 1, 201)])

@@ -33,6 +33,19 @@ from txnlib.core.verdicts.abort_plan import (
 PlannedStep: Final = row_class("abort_plan")
 
 
+#: The transactions of ids that hold some partition, as `WholeTransaction`.
+WHOLE_TRANSACTIONS: Final = """
+SELECT /*+ BROADCAST(ids) */ transactional_id, coordinator_partition, transaction_number,
+  count_if(outcome = 'OPEN') AS held_partitions, sum(records) FILTER (WHERE outcome = 'OPEN') AS held_records,
+  count_if(outcome = 'COMMIT') AS committed_partitions, count_if(outcome = 'ABORT') AS aborted_partitions,
+  collect_list(struct(topic, partition, producer_id)) FILTER (WHERE outcome = 'OPEN') AS held
+FROM {transaction_outcomes} LEFT SEMI JOIN {asked} AS ids USING (transactional_id)
+WHERE transaction_number IS NOT NULL
+GROUP BY transactional_id, coordinator_partition, transaction_number
+HAVING count_if(outcome = 'OPEN') > 0
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class _PlanCandidate:
     """An open transaction that somebody must end, and its plan."""

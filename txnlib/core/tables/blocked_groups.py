@@ -6,9 +6,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from txnlib.core.batch_runs import is_divided_at, single_batches_of
 from txnlib.core.copies import CoverageRow, highest
+from txnlib.core.kafka.constants import GROUP_METADATA_TOPIC
 from txnlib.core.rows import OnPartition, row_of
 from txnlib.core.schema import row_class
+from txnlib.core.sql_text import next_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +35,51 @@ class GroupPosition:
     commit_timestamp_ms: int | None
 
 
+#: Where the groups stand that committed offsets of these partitions. A commit takes effect when it is written. A commit
+#: inside a transaction takes effect with the COMMIT marker that follows it in its own partition of
+#: `__consumer_offsets`, and then counts as of its own offset, not the marker's. Pending and aborted commits have no
+#: effect. A tombstone removes, immediately, everything written before it. Judged copies only. Kafka:
+#: `OffsetMetadataManager.replay` and `replayEndTransactionMarker`.
+GROUP_POSITIONS: Final = f"""
+WITH judged AS (
+  SELECT topic, partition, source FROM {{coverage}} WHERE is_judged AND topic = '{GROUP_METADATA_TOPIC}'
+), asked AS (
+  SELECT topic AS committed_topic, CAST(partition AS INT) AS committed_partition FROM {{asked}}
+), commits AS (
+  SELECT /*+ BROADCAST(judged, asked) */ topic, partition, producer_id, offset, group_id,
+    committed_topic, committed_partition,
+    is_tombstone, committed_offset, commit_timestamp_ms
+  FROM {{committed_offsets}}
+  LEFT SEMI JOIN judged USING (topic, partition, source)
+  LEFT SEMI JOIN asked USING (committed_topic, committed_partition)
+), ended AS (
+  SELECT *, {next_of("marker_type", "offset", "PARTITION BY producer_id, topic, partition ORDER BY offset DESC")}
+    AS ended_by
+  FROM (
+    SELECT *, CAST(NULL AS STRING) AS marker_type FROM commits WHERE producer_id IS NOT NULL AND NOT is_tombstone
+    UNION ALL
+    SELECT topic, partition, producer_id, marker_offset, NULL, NULL, NULL, NULL, NULL, NULL,
+      coalesce(marker_type, '')
+    FROM {{producer_spans}} WHERE topic = '{GROUP_METADATA_TOPIC}' AND marker_offset IS NOT NULL
+  )
+), effective AS (
+  SELECT * FROM commits WHERE producer_id IS NULL OR is_tombstone
+  UNION ALL
+  SELECT topic, partition, producer_id, offset, group_id, committed_topic, committed_partition, is_tombstone,
+    committed_offset, commit_timestamp_ms
+  FROM ended WHERE group_id IS NOT NULL AND ended_by = 'COMMIT'
+)
+SELECT group_id, committed_topic AS topic, committed_partition AS partition,
+  newest.committed_offset, newest.commit_timestamp_ms
+FROM (
+  SELECT group_id, committed_topic, committed_partition,
+    max(struct(offset, is_tombstone, committed_offset, commit_timestamp_ms)) AS newest
+  FROM effective GROUP BY group_id, committed_topic, committed_partition
+)
+WHERE NOT newest.is_tombstone
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class StableEnd(OnPartition):
     """Asked of `producer_spans` and `record_batches`: what consumers receive of a copy below an offset."""
@@ -48,6 +96,39 @@ class ReadEnd(OnPartition):
 
 
 BlockedGroup: Final = row_class("blocked_groups")
+
+
+_DATA: Final = """(
+  SELECT /*+ BROADCAST(ends, beyond) */ *
+  FROM {record_batches} JOIN {asked} AS ends USING (topic, partition, source)
+  LEFT JOIN beyond USING (topic, partition, producer_id)
+  WHERE NOT is_control AND coalesce(records_count, 1) > 0 AND base_offset < last_stable_offset
+)"""
+_SINGLE_DATA: Final = single_batches_of(
+    _DATA,
+    f"{is_divided_at('last_stable_offset')} OR coalesce({is_divided_at('begins_at')}, FALSE)",
+    ("topic", "partition", "base_offset", "last_offset", "is_transactional", "begins_at", "last_stable_offset"),
+)
+#: For a committed transaction that ends below the last stable offset, its span has the last record. For one that
+#: extends beyond it, its batches are read; each producer has at most one. A marker whose type is not printed may be a
+#: COMMIT.
+READ_ENDS: Final = f"""
+WITH committed AS (
+  SELECT /*+ BROADCAST(ends) */ topic, partition, producer_id, first_offset AS begins_at, last_offset,
+    last_offset < last_stable_offset AS is_within
+  FROM {{producer_spans}} JOIN (SELECT topic, partition, last_stable_offset FROM {{asked}}) AS ends
+    USING (topic, partition)
+  WHERE marker_offset IS NOT NULL AND coalesce(marker_type, '') != 'ABORT' AND first_offset < last_stable_offset
+), beyond AS (
+  SELECT topic, partition, producer_id, begins_at FROM committed WHERE NOT is_within
+), readable AS (
+  SELECT topic, partition, last_offset FROM committed WHERE is_within
+  UNION ALL
+  SELECT topic, partition, last_offset FROM ({_SINGLE_DATA})
+  WHERE base_offset < last_stable_offset AND (NOT coalesce(is_transactional, FALSE) OR base_offset >= begins_at)
+)
+SELECT topic, partition, max(last_offset) + 1 AS read_end FROM readable GROUP BY topic, partition
+"""
 
 
 def blocked_groups(

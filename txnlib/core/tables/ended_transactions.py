@@ -85,11 +85,33 @@ class FirstMarker(OpenedTransaction):
         return f"{f'{self.marker_type} ' if self.marker_type else ''}marker at offset {self.marker_offset}"
 
 
+#: The first marker of its producer after the start of each transaction.
+FIRST_MARKERS: Final = """
+SELECT topic, partition, producer_id, start_offset, marker.marker_offset, marker.marker_type, marker.marker_ms
+FROM (
+  SELECT /*+ BROADCAST(opened) */ topic, partition, producer_id, start_offset,
+    min(struct(marker_offset, marker_type, marker_ms)) AS marker
+  FROM {producer_spans} JOIN {asked} AS opened USING (topic, partition, producer_id)
+  WHERE marker_offset > start_offset
+  GROUP BY topic, partition, producer_id, start_offset
+)
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class MarkerKey(OfProducer):
     """Asked of `transactions`, and answered: a marker that a decision explains."""
 
     marker_offset: int
+
+
+#: The markers among these that are, or may be, of a decision.
+DECIDED_MARKERS: Final = """
+SELECT /*+ BROADCAST(asked) */ topic, partition, producer_id, marker_offset
+FROM (SELECT topic, partition, producer_id, explode(coalesce(possible_offsets, array(marker_offset))) AS marker_offset
+  FROM (SELECT producer_id, inline(markers) FROM {transactions}))
+LEFT SEMI JOIN {asked} AS asked USING (topic, partition, producer_id, marker_offset)
+"""
 
 
 @dataclass(frozen=True, slots=True)

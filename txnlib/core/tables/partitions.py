@@ -6,10 +6,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from txnlib.core.batch_runs import FIRST_TIMESTAMP_MS, is_divided_at, single_batches_of
 from txnlib.core.copies import CoverageRow
 from txnlib.core.kafka.producer_state import has_late_transaction, last_stable_offset
 from txnlib.core.rows import OfProducer, OnPartition, grouped, row_of
 from txnlib.core.schema import row_class
+from txnlib.core.sql_text import clock_ms
 from txnlib.core.verdicts.reason import Verdict
 
 
@@ -18,6 +20,17 @@ class UnstableOffset(OnPartition):
     """The first offset of a partition whose transaction is open, or ended at or above the high watermark."""
 
     first_unstable_offset: int
+
+
+#: Unstable are open transactions, and those ended by a marker at or above the high watermark.
+UNSTABLE_OFFSETS: Final = """
+SELECT /*+ BROADCAST(marks) */ topic, partition, min(first_offset) AS first_unstable_offset
+FROM {producer_spans} JOIN (
+  SELECT topic, partition, coalesce(high_watermark, end_offset, 0) AS mark FROM {coverage} WHERE is_judged
+) AS marks USING (topic, partition)
+WHERE first_offset IS NOT NULL AND (marker_offset IS NULL OR marker_offset >= mark)
+GROUP BY topic, partition
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +69,28 @@ class UnstableBatches(OnPartition):
 
 
 StablePartition: Final = row_class("partitions")
+
+
+_RANGES: Final = """(
+  SELECT /*+ BROADCAST(ranges) */ *
+  FROM {record_batches} JOIN {asked} AS ranges USING (topic, partition, source)
+  WHERE last_offset >= last_stable_offset AND base_offset < high_watermark
+)"""
+_IN_RANGES: Final = single_batches_of(
+    _RANGES,
+    f"{is_divided_at('last_stable_offset')} OR {is_divided_at('high_watermark')}",
+    (
+        *("topic", "partition", "base_offset", "last_offset", "size", "batches_count"),
+        *("first_timestamp_ms", "max_timestamp_ms", "last_stable_offset", "high_watermark"),
+    ),
+)
+UNSTABLE_BATCHES: Final = f"""
+SELECT topic, partition, sum(CAST(size AS BIGINT)) AS lag_bytes,
+  {clock_ms(f"min_by({FIRST_TIMESTAMP_MS}, base_offset)")} AS stable_ms
+FROM ({_IN_RANGES})
+WHERE last_offset >= last_stable_offset AND base_offset < high_watermark
+GROUP BY topic, partition
+"""
 
 
 def _is_shown(copy: CoverageRow) -> bool:
