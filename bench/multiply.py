@@ -21,13 +21,13 @@ from pathlib import Path
 import google_crc32c
 from encode import batch, encode_record, transaction_log_key, transaction_log_value
 
-from txnlib.core.kafka import broker_files
+from txnlib.core.kafka import log_dir_files
 from txnlib.core.kafka.constants import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
-from txnlib.core.kafka.coordinator_partition import partition_for
 from txnlib.core.kafka.record_batch import CONTROL_FLAG, CRC_STARTS_AT, HEADER, LOG_OVERHEAD, MAGIC_POSITION
 from txnlib.core.kafka.transaction_log import (
     TopicPartition,
     TransactionLogEntry,
+    partition_for,
     read_transaction_log_key,
     read_transaction_log_value,
 )
@@ -135,15 +135,15 @@ class Copies:
         return HEADER.pack(*fields) + raw[HEADER.size :]
 
     def _snapshot(self, content: bytes, number: int) -> bytes:
-        entry, start = broker_files.SNAPSHOT_ENTRY, broker_files.SNAPSHOT_HEADER.size
-        version, _crc, entries = broker_files.SNAPSHOT_HEADER.unpack_from(content)
+        entry, start = log_dir_files.SNAPSHOT_ENTRY, broker_files.SNAPSHOT_HEADER.size
+        version, _crc, entries = log_dir_files.SNAPSHOT_HEADER.unpack_from(content)
         covered = struct.pack(">i", entries)
         for producer, *state in entry.iter_unpack(content[start:]):
             covered += entry.pack(self.producer(producer, number), *state)
         return struct.pack(">hI", version, google_crc32c.value(covered)) + covered
 
     def _transaction_index(self, content: bytes, number: int) -> bytes:
-        entry = broker_files.INDEX_ENTRY
+        entry = log_dir_files.INDEX_ENTRY
         whole = content[: len(content) - len(content) % entry.size]
         shifted = (
             entry.pack(version, self.producer(pid, number), *rest) for version, pid, *rest in entry.iter_unpack(whole)

@@ -10,8 +10,7 @@ from markdown_table import table
 from txnlib.core.schema import TABLES as CATALOGUE
 from txnlib.core.schema import Scalar
 from txnlib.core.schema.columns import Column
-from txnlib.core.schema.rows_of_runs import OF_PARTS
-from txnlib.core.schema.runs import RUN_COLUMNS
+from txnlib.core.schema.rows_of_runs import OF_PARTS, RUN_COLUMNS
 from txnlib.core.schema.views import VIEWS
 from txnlib.spark.schemas import TABLES, spark_type
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from txnlib.core.schema import TABLES, schema_number
-from txnlib.core.schema.runs import RUN_CHECKS
+from txnlib.core.schema.rows_of_runs import RUN_CHECKS
 from txnlib.core.schema.schema_number import (
     ADDED,
     CONSTRAINED,

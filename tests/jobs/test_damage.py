@@ -8,7 +8,7 @@ import pytest
 from tests.support import live_output
 from tests.support.audits import audited
 from txnlib.core.findings.transaction_index_findings import TRANSACTION_INDEX_DISAGREES
-from txnlib.core.kafka.broker_files import INDEX_ENTRY, AbortedTxn, read_transaction_index
+from txnlib.core.kafka.log_dir_files import INDEX_ENTRY, AbortedTxn, read_transaction_index
 
 #: Copies of one capture, each with one documented damage (tests/captures: damaged-3.8/cases).
 CASES = [

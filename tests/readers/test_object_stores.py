@@ -21,7 +21,7 @@ from tests.support.dumps import Batch, print_dump
 from tests.support.log_bytes import encode_batch, encode_snapshot, to_bytes
 from tests.support.log_notation import TS, T
 from tests.support.store_servers import Store
-from txnlib.core.kafka.broker_files import ProducerState
+from txnlib.core.kafka.log_dir_files import ProducerState
 from txnlib.core.kafka.record_batch import Record
 from txnlib.errors import ConfigError, UnreadableInputError
 from txnlib.readers import arrow_schemas, table_readers

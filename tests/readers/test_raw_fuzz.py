@@ -35,8 +35,8 @@ from tests.support.segments import (
     read_transaction_log,
     rows_of_file,
 )
-from txnlib.core.kafka.broker_files import CRC_STARTS_AT as SNAPSHOT_CRC_STARTS_AT
-from txnlib.core.kafka.broker_files import INDEX_ENTRY
+from txnlib.core.kafka.log_dir_files import CRC_STARTS_AT as SNAPSHOT_CRC_STARTS_AT
+from txnlib.core.kafka.log_dir_files import INDEX_ENTRY
 from txnlib.core.kafka.producer_state import ProducerState
 from txnlib.core.kafka.record_batch import CRC_STARTS_AT, HEADER, MAGIC_POSITION, CompressionType, Record
 from txnlib.core.kafka.transaction_log import OffsetCommit, OffsetCommitKey

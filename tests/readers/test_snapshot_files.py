@@ -9,7 +9,7 @@ import pytest
 from tests.support.log_bytes import encode_snapshot
 from tests.support.log_notation import D
 from tests.support.partition_state import PartitionState
-from txnlib.core.kafka.broker_files import read_producer_snapshot
+from txnlib.core.kafka.log_dir_files import read_producer_snapshot
 from txnlib.readers.capture import FileKind, list_capture
 
 LOG = [D(1, 0, n, at=n) for n in range(6)]

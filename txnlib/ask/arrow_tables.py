@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar
 from txnlib.ask.delta_rows import finished_run, open_tables
 from txnlib.core.instants import parse_instant
 from txnlib.core.schema import TABLES
-from txnlib.core.schema.runs import RUN_COLUMNS
+from txnlib.core.schema.rows_of_runs import RUN_COLUMNS
 from txnlib.core.schema.views import VIEWS
 from txnlib.errors import MissingExtraError, UsageError
 

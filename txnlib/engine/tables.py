@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from txnlib.core.schema import TABLES
 from txnlib.core.schema.columns import Column
-from txnlib.core.schema.runs import RUN_CHECKS, RUN_COLUMNS
+from txnlib.core.schema.rows_of_runs import RUN_CHECKS, RUN_COLUMNS
 from txnlib.core.schema.schema_number import Shape
 from txnlib.core.sql_text import quoted
 

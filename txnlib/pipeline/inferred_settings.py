@@ -12,7 +12,6 @@ from pyspark.sql import functions as F
 
 from txnlib.core.coverage.captured_files import CapturedFile, CopyKey, broker_of
 from txnlib.core.coverage.known_metadata import Conclusion, MetadataReach, holds, known_metadata
-from txnlib.core.kafka.broker_files import number
 from txnlib.core.kafka.constants import (
     CLUSTER_METADATA_TOPIC,
     MAX_INT32,
@@ -20,7 +19,8 @@ from txnlib.core.kafka.constants import (
     TRANSACTION_VERSION,
     TWO_PHASE_COMMIT_TIMEOUTS,
 )
-from txnlib.core.kafka.coordinator_partition import CountBasis, count_partitions, partition_for
+from txnlib.core.kafka.log_dir_files import number
+from txnlib.core.kafka.transaction_log import CountBasis, count_partitions, partition_for
 from txnlib.pipeline.coverage import find_deleted_copies
 from txnlib.pipeline.given_rows import rows_of_table
 from txnlib.pipeline.run import Run

@@ -52,8 +52,7 @@ from txnlib.spark.capture_source import CaptureSource
 from txnlib.spark.coordinators.console_copies import console_records, console_segments
 from txnlib.spark.coordinators.coordinator_states import coordinator_states
 from txnlib.spark.coordinators.measured_clocks import measured_clocks
-from txnlib.spark.coordinators.producer_id_owners import producer_id_owners
-from txnlib.spark.coordinators.transactional_ids import transactional_ids
+from txnlib.spark.coordinators.transactional_ids import producer_id_owners, transactional_ids
 from txnlib.spark.coordinators.transactions import transactions
 from txnlib.spark.frames import no_rows
 from txnlib.spark.metadata_log import effective, metadata_log

@@ -16,7 +16,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from txnlib.core.copies import UNOPENED
 from txnlib.core.coverage.unread import why_not_opened
-from txnlib.core.kafka.broker_files import (
+from txnlib.core.kafka.constants import MAX_INT16, MAX_INT32, MAX_INT64
+from txnlib.core.kafka.log_dir_files import (
     CRC_STARTS_AT,
     EPOCH_FIELDS,
     INDEX_ENTRY,
@@ -27,7 +28,6 @@ from txnlib.core.kafka.broker_files import (
     read_transaction_index,
     stored_crc,
 )
-from txnlib.core.kafka.constants import MAX_INT16, MAX_INT32, MAX_INT64
 from txnlib.core.kafka.producer_state import ProducerState
 from txnlib.core.kafka.wire import CorruptRecordError, optional
 from txnlib.readers import arrow_schemas

@@ -17,7 +17,6 @@ from pathlib import PurePosixPath
 from typing import Final
 
 from txnlib.core.coverage.captured_files import is_broker_id, names_of
-from txnlib.core.kafka.broker_files import number
 from txnlib.core.kafka.constants import (
     CLUSTER_METADATA_TOPIC,
     GROUP_METADATA_TOPIC,
@@ -26,6 +25,7 @@ from txnlib.core.kafka.constants import (
     NO_OFFSET,
     TRANSACTION_STATE_TOPIC,
 )
+from txnlib.core.kafka.log_dir_files import number
 from txnlib.errors import UnreadableInputError, UsageError
 from txnlib.readers.capture_notes import CAPTURE_JSON, CaptureNotes, merge_notes, read_capture_notes
 from txnlib.readers.fingerprints import ReadSegment

@@ -11,8 +11,8 @@ from typing import Annotated, Any, Final
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model, field_validator
 
 from txnlib.core.instants import LAST_INSTANT_MS
-from txnlib.core.kafka.broker_files import number
 from txnlib.core.kafka.constants import MAX_INT16, MAX_INT32, MAX_INT64
+from txnlib.core.kafka.log_dir_files import number
 from txnlib.errors import ConfigError, UnreadableInputError, UsageError
 from txnlib.readers.storage import files
 from txnlib.settings import BROKER_SETTINGS, SETTINGS

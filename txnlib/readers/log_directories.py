@@ -12,8 +12,8 @@ from typing import Final
 
 from txnlib.core.coverage.captured_files import OUT_OF_USE, broker_of, is_broker_id
 from txnlib.core.display import printable
-from txnlib.core.kafka.broker_files import number, read_meta_properties
 from txnlib.core.kafka.constants import MAX_INT32
+from txnlib.core.kafka.log_dir_files import number, read_meta_properties
 from txnlib.core.text.dump_lines import is_ticket
 from txnlib.errors import UsageError
 from txnlib.readers.capture_notes import CaptureNotes

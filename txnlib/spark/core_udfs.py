@@ -14,7 +14,7 @@ from txnlib.core.application import application_of as application_in
 from txnlib.core.application import compiled
 from txnlib.core.ended_by import Ending
 from txnlib.core.ended_by import ended_by as by_records
-from txnlib.core.kafka.coordinator_partition import partition_for
+from txnlib.core.kafka.transaction_log import partition_for
 from txnlib.core.kafka.transaction_state import STEPS
 from txnlib.core.verdicts.clocks import Clocks
 from txnlib.core.verdicts.match import MarkerGroup, StoredMatch, stored_match

@@ -23,7 +23,7 @@ from pyspark.sql.types import (
 )
 
 from txnlib.core import schema as catalogue
-from txnlib.core.schema import coordinators, coverage, producers, runs
+from txnlib.core.schema import coordinator_tables, coverage_tables, producers, rows_of_runs
 
 _SCALARS: Final[Mapping[catalogue.Scalar, DataType]] = {
     catalogue.Scalar.STRING: StringType(),
@@ -67,12 +67,12 @@ TABLES: Final[Mapping[str, StructType]] = {
     name: spark_schema(table.columns) for name, table in catalogue.TABLES.items()
 }
 #: The columns that `delta.store` puts before those of every table.
-RUN_COLUMNS: Final = spark_schema(runs.RUN_COLUMNS)
+RUN_COLUMNS: Final = spark_schema(rows_of_runs.RUN_COLUMNS)
 STATE_FIELDS: Final = spark_schema(producers.STATE_FIELDS.fields)
 BATCH_FIELDS: Final = spark_schema(producers.BATCH_FIELDS.fields)
 MARKER_FIELDS: Final = spark_schema(producers.MARKER_FIELDS.fields)
-TRUNCATED: Final = spark_type(coverage.TRUNCATED)
-MARKERS: Final = spark_type(coordinators.MARKERS)
+TRUNCATED: Final = spark_type(coverage_tables.TRUNCATED)
+MARKERS: Final = spark_type(coordinator_tables.MARKERS)
 
 
 def named(fields: StructType, values: Iterable[str]) -> str:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from txnlib.core.instants import LAST_INSTANT_MS
-from txnlib.core.kafka.topics import is_topic_name
+from txnlib.core.kafka.constants import is_topic_name
 from txnlib.errors import UsageError
 from txnlib.wire_capture.cluster import Partition
 

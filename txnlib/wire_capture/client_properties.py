@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from txnlib.core.kafka.properties import properties_in
+from txnlib.core.kafka.log_dir_files import properties_in
 from txnlib.errors import ConfigError, UnreadableInputError
 
 _PROTOCOL: Final = "security.protocol"

@@ -10,8 +10,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from txnlib.core.display import counted, some_of
-from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
-from txnlib.core.kafka.topics import is_topic_name
+from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC, is_topic_name
 from txnlib.core.rows import grouped
 from txnlib.errors import UnreadableInputError
 from txnlib.wire_capture.client import REFUSED, Client, MovedError, check, reading

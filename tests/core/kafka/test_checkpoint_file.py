@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from txnlib.core.kafka.broker_files import CheckpointEntries
+from txnlib.core.kafka.log_dir_files import CheckpointEntries
 
 WHOLE = b"0\n3\norders 0 1234\n__transaction_state 12 5\norders 11 987654\n"
 ENTRIES = [("orders", 0, 1234), ("__transaction_state", 12, 5), ("orders", 11, 987654)]

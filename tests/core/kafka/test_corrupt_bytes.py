@@ -21,7 +21,7 @@ from tests.support.log_bytes import (
 )
 from tests.support.log_notation import TS, rec
 from tests.support.samples import sample
-from txnlib.core.kafka.broker_files import read_producer_snapshot
+from txnlib.core.kafka.log_dir_files import read_producer_snapshot
 from txnlib.core.kafka.metadata_records import read_metadata_record
 from txnlib.core.kafka.transaction_log import (
     OffsetCommit,

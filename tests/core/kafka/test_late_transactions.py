@@ -5,7 +5,7 @@ import pytest
 from tests.support.log_bytes import encode_snapshot
 from tests.support.log_notation import C, T
 from tests.support.partition_state import PartitionState
-from txnlib.core.kafka.broker_files import read_producer_snapshot
+from txnlib.core.kafka.log_dir_files import read_producer_snapshot
 from txnlib.core.kafka.producer_state import has_late_transaction
 from txnlib.core.kafka.record_batch import RecordBatch
 

@@ -11,7 +11,7 @@ from tests.support.log_bytes import encode_snapshot
 from tests.support.log_notation import TS, A, C, D, T
 from tests.support.partition_state import PartitionState
 from tests.support.samples import sample
-from txnlib.core.kafka.broker_files import CRC_STARTS_AT, read_producer_snapshot, stored_crc
+from txnlib.core.kafka.log_dir_files import CRC_STARTS_AT, read_producer_snapshot, stored_crc
 from txnlib.core.kafka.producer_state import TRANSACTION_COORDINATOR_FENCED, ProducerState
 from txnlib.core.kafka.record_batch import RecordBatch
 from txnlib.core.kafka.wire import CorruptRecordError

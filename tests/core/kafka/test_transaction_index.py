@@ -3,7 +3,7 @@
 import pytest
 
 from tests.support.samples import sample
-from txnlib.core.kafka.broker_files import INDEX_ENTRY, AbortedTxn, read_transaction_index
+from txnlib.core.kafka.log_dir_files import INDEX_ENTRY, AbortedTxn, read_transaction_index
 from txnlib.core.kafka.wire import CorruptRecordError
 
 

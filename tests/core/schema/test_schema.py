@@ -6,7 +6,7 @@ import pytest
 
 from txnlib.core.schema import TABLES, Array, Struct
 from txnlib.core.schema.columns import are_present, is_one_of
-from txnlib.core.schema.runs import RUN_CHECKS
+from txnlib.core.schema.rows_of_runs import RUN_CHECKS
 
 #: What conditions use besides columns.
 SQL = {"coalesce", "false", "length"}

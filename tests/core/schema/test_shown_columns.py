@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from txnlib.core.schema import TABLES, shown
-from txnlib.core.schema.runs import RUN_COLUMNS
+from txnlib.core.schema.rows_of_runs import RUN_COLUMNS
 
 VIEWS = {view: name for name, table in TABLES.items() for view in table.shown}
 #: What a command computes for its answer, and no table has.

@@ -18,7 +18,7 @@ from txnlib.core.findings.transaction_findings import EARLY, UNMARKED
 from txnlib.core.verdicts.clocks import MeasuredClocks
 from txnlib.spark.coordinators.coordinator_states import coordinator_states
 from txnlib.spark.coordinators.measured_clocks import measured_clocks
-from txnlib.spark.coordinators.producer_id_owners import producer_id_owners
+from txnlib.spark.coordinators.transactional_ids import producer_id_owners
 from txnlib.spark.coordinators.transactions import transactions
 from txnlib.spark.core_rows import rows_of
 from txnlib.spark.producers.producer_spans import producer_spans

@@ -7,11 +7,11 @@ capitals, that name is a table here. Raw Kafka times are `*_ms` columns; report 
 In reading order:
 
 * `columns`: types, columns and tables as data, and what several tables share
-* `runs`, `ingested`: the runs, and what readers fill
-* `metadata`, `coverage`, `producers`, `coordinators`: what is reconstructed
+* `rows_of_runs`, `ingested`: the runs and their rows, and what readers fill
+* `metadata`, `coverage_tables`, `producers`, `coordinator_tables`: what is reconstructed
 * `outcomes`: whole transactions
 * `reports`: what is open, what it blocks, and what is odd
-* `rows_of_runs`, `views`: the rows that a run has, and views over several runs, as SQL
+* `views`: views over several runs, as SQL
 * `schema_number`: what each number of the schema added, and which stored tables are read
 """
 
@@ -33,11 +33,20 @@ from txnlib.core.schema.columns import (
     PRODUCER,
     OPEN_TRANSACTION,
 )
-from txnlib.core.schema import coordinators, coverage, ingested, metadata, outcomes, producers, reports, runs
+from txnlib.core.schema import (
+    coordinator_tables,
+    coverage_tables,
+    ingested,
+    metadata,
+    outcomes,
+    producers,
+    reports,
+    rows_of_runs,
+)
 
 #: In the order of `docs/tables.md`.
 TABLES: Final[Mapping[str, Table]] = {
-    "audit_runs": runs.AUDIT_RUNS,
+    "audit_runs": rows_of_runs.AUDIT_RUNS,
     "segments": ingested.SEGMENTS,
     "checkpoints": ingested.CHECKPOINTS,
     "metadata_log": ingested.METADATA_LOG,
@@ -45,8 +54,8 @@ TABLES: Final[Mapping[str, Table]] = {
     "cluster_settings": metadata.CLUSTER_SETTINGS,
     "broker_sessions": metadata.BROKER_SESSIONS,
     "producer_id_blocks": metadata.PRODUCER_ID_BLOCKS,
-    "coverage": coverage.COVERAGE,
-    "quarantine": coverage.QUARANTINE,
+    "coverage": coverage_tables.COVERAGE,
+    "quarantine": coverage_tables.QUARANTINE,
     "record_batches": ingested.RECORD_BATCHES,
     "transaction_log": ingested.TRANSACTION_LOG,
     "committed_offsets": ingested.COMMITTED_OFFSETS,
@@ -56,13 +65,13 @@ TABLES: Final[Mapping[str, Table]] = {
     "live_transactions": ingested.LIVE_TRANSACTIONS,
     "producer_spans": producers.PRODUCER_SPANS,
     "checked_batches": producers.CHECKED_BATCHES,
-    "coordinator_states": coordinators.COORDINATOR_STATES,
-    "transactional_ids": coordinators.TRANSACTIONAL_IDS,
-    "measured_clocks": coordinators.MEASURED_CLOCKS,
-    "transactions": coordinators.TRANSACTIONS,
+    "coordinator_states": coordinator_tables.COORDINATOR_STATES,
+    "transactional_ids": coordinator_tables.TRANSACTIONAL_IDS,
+    "measured_clocks": coordinator_tables.MEASURED_CLOCKS,
+    "transactions": coordinator_tables.TRANSACTIONS,
     "producer_states": producers.PRODUCER_STATES,
     "partition_transactions": producers.PARTITION_TRANSACTIONS,
-    "producer_id_owners": coordinators.PRODUCER_ID_OWNERS,
+    "producer_id_owners": coordinator_tables.PRODUCER_ID_OWNERS,
     "transaction_outcomes": outcomes.TRANSACTION_OUTCOMES,
     "open_transactions": reports.OPEN_TRANSACTIONS,
     "hanging_transactions": reports.HANGING_TRANSACTIONS,

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 
 from txnlib.core.schema import ALWAYS_THERE, TABLES
 from txnlib.core.schema.columns import Array, Column, Scalar, Struct, Type
-from txnlib.core.schema.runs import RUN_COLUMNS
+from txnlib.core.schema.rows_of_runs import RUN_COLUMNS
 from txnlib.errors import OtherSchemaError
 from txnlib.version import SCHEMA_NUMBER
 

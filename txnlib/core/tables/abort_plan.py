@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from txnlib.core import kafka_commands
-from txnlib.core.kafka.topics import is_topic_name
+from txnlib.core.kafka.constants import is_topic_name
 from txnlib.core.kafka.transaction_state import TransactionState
 from txnlib.core.rows import IdKey, row_of
 from txnlib.core.schema import row_class

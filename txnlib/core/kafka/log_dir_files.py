@@ -1,4 +1,4 @@
-"""Files of a broker next to its logs: producer snapshots, transaction indexes, text checkpoints, and its identity.
+"""Files in a log directory next to the logs: producer snapshots, transaction indexes, text checkpoints, its identity.
 
 Kafka: `ProducerStateManager.writeSnapshot`, `readSnapshot`; `TransactionIndex`, `AbortedTxn`. Source of the
 checkpoints: docs/rules/formats.md#checkpoint-files.
@@ -13,7 +13,6 @@ from typing import Final, NamedTuple
 
 from txnlib.core.kafka.constants import MAX_INT32, MAX_INT64
 from txnlib.core.kafka.producer_state import ProducerState
-from txnlib.core.kafka.properties import properties_in
 from txnlib.core.kafka.wire import CorruptRecordError, optional
 
 # ---- `.snapshot`: the state of every producer of a partition before an offset
@@ -208,3 +207,34 @@ def _entry(line: bytes, fields: int) -> Entry | None:
     if fields == EPOCH_FIELDS:
         return None, first, second
     return (words[0].decode("ascii"), first, second) if _TOPIC.fullmatch(words[0]) else None
+
+
+# ---- Properties in Java's format. Kafka: `Utils.loadProps`, `PropertiesUtils.readPropertiesFile`.
+
+_ESCAPED: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+
+
+def properties_in(text: str) -> dict[str, str]:
+    """The properties in a text, as `java.util.Properties.load` reads them. Of a key that stands twice, the last one."""
+    found: dict[str, str] = {}
+    whole = ""
+    for line in (*text.splitlines(), ""):
+        stripped = line.lstrip(" \t\f")
+        if not whole and stripped[:1] in ("", "#", "!"):
+            continue
+        whole += stripped
+        if (len(whole) - len(whole.rstrip("\\"))) % 2:
+            whole = whole[:-1]
+            continue
+        parts = re.fullmatch(r"((?:[^=:\s\\]|\\.)*)[ \t\f]*[=: \t\f]?[ \t\f]*(.*)", whole, re.DOTALL)
+        assert parts is not None, "every part may be empty"
+        found[_unescaped(parts[1])] = _unescaped(parts[2])
+        whole = ""
+    return found
+
+
+def _unescaped(text: str) -> str:
+    def plain(match: re.Match[str]) -> str:
+        return chr(int(match[2], 16)) if match[2] else _ESCAPED.get(match[1], match[1])
+
+    return re.sub(r"\\(u([0-9a-fA-F]{4})|.)", plain, text, flags=re.DOTALL)
