@@ -135,7 +135,7 @@ class Copies:
         return HEADER.pack(*fields) + raw[HEADER.size :]
 
     def _snapshot(self, content: bytes, number: int) -> bytes:
-        entry, start = log_dir_files.SNAPSHOT_ENTRY, broker_files.SNAPSHOT_HEADER.size
+        entry, start = log_dir_files.SNAPSHOT_ENTRY, log_dir_files.SNAPSHOT_HEADER.size
         version, _crc, entries = log_dir_files.SNAPSHOT_HEADER.unpack_from(content)
         covered = struct.pack(">i", entries)
         for producer, *state in entry.iter_unpack(content[start:]):
