@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import is_dataclass
-from enum import Enum
-from types import NoneType
-from typing import Any, Final, get_args, get_origin, get_type_hints
+from typing import Any, Final, get_type_hints
 
 from txnlib.core.instants import FIRST_MS, LAST_MS, NO_INSTANT_MS
 from txnlib.core.kafka.constants import TWO_PHASE_COMMIT_TIMEOUTS
+from txnlib.core.schema.columns import Array, Scalar, Struct, Type, type_of
 
 
 def quoted(text: str) -> str:
@@ -73,19 +71,18 @@ def instant(ms: str) -> str:
 
 
 def sql_type(hint: Any) -> str:
-    """The type of a field of a dataclass: int is BIGINT, an enum is its value, a tuple is an array."""
-    hint = next((each for each in get_args(hint) if each is not NoneType), hint) if _is_optional(hint) else hint
-    if get_origin(hint) is tuple:
-        return f"ARRAY<{sql_type(get_args(hint)[0])}>"
-    if is_dataclass(hint):
-        return f"STRUCT<{', '.join(f'{name}: {sql_type(each)}' for name, each in get_type_hints(hint).items())}>"
-    if issubclass(hint, bool):
-        return "BOOLEAN"
-    return "STRING" if issubclass(hint, str | Enum) else "BIGINT"
+    """The type of a field of a dataclass."""
+    return _named(type_of(hint))
 
 
-def _is_optional(hint: Any) -> bool:
-    return NoneType in get_args(hint)
+def _named(kind: Type) -> str:
+    match kind:
+        case Scalar():
+            return "BIGINT" if kind is Scalar.LONG else kind.name
+        case Array(element):
+            return f"ARRAY<{_named(element)}>"
+        case Struct(members):
+            return f"STRUCT<{', '.join(f'{each.name}: {_named(each.type)}' for each in members)}>"
 
 
 def struct(of: Any, given: Mapping[str, str] | None = None) -> str:
