@@ -88,13 +88,13 @@ def assigned(
     return PartitionAssignment(**row | changes)
 
 
-def covered(*segments: CapturedFile, captured_ms: int | None = NOW, **given: Any) -> list[CoverageRow]:
+def covered(*segments: CapturedFile, captured_at_ms: int | None = NOW, **given: Any) -> list[CoverageRow]:
     """`coverage` of some segments. Without `leaders`, those that the notes name."""
     notes = given.get("partition_notes", ())
     nothing: Mapping[str, Any] = {
         "checkpoints": (), "epochs": (), "newest_snapshots": (), "partition_notes": (),
         "leaders": leaders(notes, (), None, None),
-        "instants": CaptureInstants(captured_ms), "expected": (), "deleted_copies": (),
+        "instants": CaptureInstants(captured_at_ms), "expected": (), "deleted_copies": (),
         "leader_proof": LeaderProof(), "whole_metadata_ms": None,
     }  # fmt: skip
     return list(coverage(segments, **{**nothing, **given}))

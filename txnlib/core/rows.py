@@ -12,8 +12,8 @@ Row = TypeVar("Row")
 
 
 def row_of(of: Callable[..., Made], *given: object, **values: Any) -> Made:
-    """A row of a dataclass. What is not among the values is the field of the same name of the first given row that has
-    it."""
+    """A row of a dataclass: each field by its name, from `values`, else from the first of the given rows that has such
+    a field."""
     for name in cast(Any, of).__dataclass_fields__:
         if name not in values:
             for row in given:

@@ -38,7 +38,7 @@ def rows_of(given: DataFrame | pa.Table, of: Callable[..., Typed]) -> list[Typed
 def answers(
     spark: SparkSession, transform: Callable[[DataFrame], DataFrame | None], hint: Any
 ) -> Callable[[Sequence[object]], list[Any]]:
-    """How a function of the core asks about few places in a log: rows of questions in, rows of answers out, in one
+    """A function by which the core asks about few places in a log: from rows of questions, rows of answers, by one
     query.
 
     `transform`: from the questions, whose columns are the fields of their dataclass; None if no row can answer. `hint`:

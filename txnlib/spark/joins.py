@@ -21,8 +21,8 @@ def broadcast(frame: DataFrame) -> DataFrame:
 def select(text: str, **relations: DataFrame) -> DataFrame:
     """The rows of a query over frames, which it names in braces.
 
-    `sql` of Spark Connect lets the server plan the query at once, with all that it reads, and so each frame as often as
-    frames are made of it.
+    On the embedded engine, not by `sql` of Spark Connect: its server plans each query at once, together with all
+    queries that it reads, so it would plan a frame again for every frame that is made of it.
     """
     spark: Any = next(iter(relations.values())).sparkSession
     if not is_embedded(spark):

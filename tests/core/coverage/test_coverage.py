@@ -122,13 +122,13 @@ OF_METADATA = {
 }
 
 
-@pytest.mark.parametrize(("captured_ms", "reach_ms", "number", "expected"), OF_METADATA.values(), ids=OF_METADATA)
-def test_what_the_metadata_log_proves_about_the_leader_of_a_copy(captured_ms, reach_ms, number, expected):
+@pytest.mark.parametrize(("captured_at_ms", "reach_ms", "number", "expected"), OF_METADATA.values(), ids=OF_METADATA)
+def test_what_the_metadata_log_proves_about_the_leader_of_a_copy(captured_at_ms, reach_ms, number, expected):
     basis = LeaderBasis.METADATA_LOG
     state = assigned("t", 1, NOW - 5, leader_epoch=5)
     (row,) = covered(
-        captured(), captured_ms=captured_ms, epochs=[epoch(number, 0, 19)], leaders=leaders((), [state], basis, None),
-        leader_proof=LeaderProof(basis, reach_ms),
+        captured(), captured_at_ms=captured_at_ms, epochs=[epoch(number, 0, 19)],
+        leaders=leaders((), [state], basis, None), leader_proof=LeaderProof(basis, reach_ms),
     )  # fmt: skip
     assert (row.leader_basis, row.role) == expected
 
@@ -158,16 +158,16 @@ def test_a_follower_is_never_ahead_of_its_leader(led_ms: int | None, other_ms: i
     assert led.noted_leader == "1"
 
 
-@pytest.mark.parametrize("captured_ms", [None, NOW])
+@pytest.mark.parametrize("captured_at_ms", [None, NOW])
 @pytest.mark.parametrize("stamp_ms", [None, NOW - 5, NOW + 5])
 @pytest.mark.parametrize("tail", ["CLEAN", "TORN"])
-def test_up_to_when_a_copy_is_known(captured_ms: int | None, stamp_ms: int | None, tail: str) -> None:
+def test_up_to_when_a_copy_is_known(captured_at_ms: int | None, stamp_ms: int | None, tail: str) -> None:
     segments = [captured(source=source, newest_broker_ms=stamp_ms, tail=tail) for source in ("raw:1", "raw:2")]
-    for row in covered(*segments, partition_notes=notes_of(1, [1, 2]), captured_ms=captured_ms):
+    for row in covered(*segments, partition_notes=notes_of(1, [1, 2]), captured_at_ms=captured_at_ms):
         assert row.role is not None
         assert row.ends is not None
-        assert row.known_until_ms == known_until_ms(row.role, row.ends, captured_ms, stamp_ms)
-        assert row.is_instant_assumed == (captured_ms is None or not row.is_current)
+        assert row.known_until_ms == known_until_ms(row.role, row.ends, captured_at_ms, stamp_ms)
+        assert row.is_instant_assumed == (captured_at_ms is None or not row.is_current)
 
 
 @pytest.mark.parametrize(

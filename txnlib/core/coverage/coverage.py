@@ -116,10 +116,10 @@ def coverage(
         if snapshot.copy not in deleted_copies:
             partitions[snapshot.topic, snapshot.partition].snapshots[snapshot.source] = snapshot.snapshot_offset
     notes = {each.place: each for each in partition_notes}
-    copied_ms = instants.of_high_watermarks()
+    marks_captured_at_ms = instants.of_high_watermarks()
     for place, found in partitions.items():
         noted, leader = notes.get(place, _nothing_noted(place)), leaders.get(place, PartitionLeader())
-        yield from _of_copies(place, found, noted, leader, leader_proof, instants, copied_ms)
+        yield from _of_copies(place, found, noted, leader, leader_proof, instants, marks_captured_at_ms)
     marks = {place: found.high_watermarks for place, found in partitions.items()}
     listed = {(place, broker_of(source)) for place, of_place in marks.items() for source in of_place}
     topics = topic_proof(listed, partition_notes, instants.default_ms, whole_metadata_ms)
@@ -181,9 +181,9 @@ def _of_copies(
     named: PartitionLeader,
     leader_proof: LeaderProof,
     instants: CaptureInstants,
-    copied_ms: Mapping[str, int],
+    marks_captured_at_ms: Mapping[str, int],
 ) -> list[CoverageRow]:
-    """A row for each copy of one partition. `copied_ms`: broker -> when its high watermarks were copied."""
+    """A row for each copy of one partition. `marks_captured_at_ms`: broker -> when its high watermarks were copied."""
     # Only a contradicted batch has the leader epoch of such a range, which so proves nothing.
     refuted = {
         (each.copy, each.segment_base_offset, each.epoch)
@@ -195,13 +195,13 @@ def _of_copies(
     # A high watermark counts only up to the first truncated offset of its copy.
     cuts = {source: lowest(cut.from_offset for cut in each.truncated) for source, each in epochs.items()}
     marks = [
-        (copied_ms.get(broker_of(source) or "", instants.default_ms), lowest((mark, cuts.get(source))))
+        (marks_captured_at_ms.get(broker_of(source) or "", instants.default_ms), lowest((mark, cuts.get(source))))
         for source, mark in found.high_watermarks.items()
     ]
     marks.append((noted.answered_at_ms, noted.answered_high_watermark))
     copies = []
     for source, extent in found.extents.items():
-        captured_ms = instants.of_copy(source, *place)
+        captured_at_ms = instants.of_copy(source, *place)
         contradicted = [each for each in found.contradicted if each.source == source]
         if contradicted:
             extent = replace(
@@ -218,10 +218,10 @@ def _of_copies(
                 found.checkpoints.get(source, Checkpoints()),
                 epochs.get(source, EpochsOfCopy()),
                 noted,
-                captured_ms,
-                highest(mark for ms, mark in marks if not is_above(ms, captured_ms)),
+                captured_at_ms,
+                highest(mark for ms, mark in marks if not is_above(ms, captured_at_ms)),
                 found.snapshots.get(source),
-                captured_ms is None or checkpoints_ms is None or checkpoints_ms < captured_ms,
+                captured_at_ms is None or checkpoints_ms is None or checkpoints_ms < captured_at_ms,
             )
         )
     beside = tuple(_copies_beside(found, epochs))

@@ -439,7 +439,7 @@ class Case(Past):
         last_prepared = highest(each.prepared_ms for each in decisions)
         marked = clock_ms(self.span.marker.ms) if self.span.marker else None
         if is_untimed and not (marked is not None and last_prepared is not None and marked >= last_prepared):
-            captured = self.coordinator.captured_ms
+            captured = self.coordinator.captured_at_ms
             return highest((ended, NO_INSTANT_MS if captured is None else captured))
         return ended
 

@@ -117,7 +117,7 @@ class CoordinatorPartition(PartitionFacts, CoordinatorLog):
         return highest(copy.known_until_ms for copy in self.captured if copy.is_decoded)
 
     @cached_property
-    def captured_ms(self) -> int | None:
+    def captured_at_ms(self) -> int | None:
         """When the newest copy that shows absence was taken."""
         return highest(copy.captured_at_ms for copy in self.captured if copy.shows_absence)
 

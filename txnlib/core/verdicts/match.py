@@ -335,7 +335,8 @@ def _lower(costs: dict[_Told, int], told: _Told, cost: int) -> None:
 
 
 def with_unexplained(markers: SiblingMarkers, clocks: Clocks, producer_epoch: int) -> SiblingMarkers:
-    """The markers of a partition, with those that are like the one before and were not sent again for its decision.
+    """The markers of a partition, in which a marker like the one before counts as unexplained if it was not sent again
+    for the same decision.
 
     `producer_epoch`: that of the open records.
     """

@@ -133,9 +133,9 @@ def _groups(reach_ms: int) -> str:
     followed: for each decision, whether a marker may be as old, as far as clocks may differ, or whether some marker is
     later that Spark does not pair: then a clock may have moved.
 
-    Markers that are older than all decisions of their producer fit none. What has no coordinator epoch may be of any
-    clock, so it is near to all that its clock allows. If the list of partitions of a decision is
-    lost, it may be about any partition with a marker of the producer.
+    Markers that are older than all decisions of their producer fit none. A record without a coordinator epoch
+    may be stamped by any clock, so it is near to all that some clock allows. A decision whose list of partitions is
+    lost may be about any partition with a marker of the producer.
     """
     written = _compared("of_producers", "marker.coordinator_epoch", "marker.leader_epoch")
 
