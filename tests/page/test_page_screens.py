@@ -34,6 +34,7 @@ TOPICS = {"payments": {"COMPLETE": 3, "MISSING": 4}, "orders": {"COMPLETE": 5}, 
 NIGHTS = [Night("a", AS_OF - 86_400_000, 1, 40, 600_000), Night("b", AS_OF, 3, 400, 90_000)]
 STUCK = StuckId("pay-gw-1", 3, 7001, 6, "PrepareCommit", AS_OF - 7_200_000, "pay-gw")
 UNSAFE = transaction(safe_to_abort=False, do_not_abort_because="no clock proves its age", action="ABORT_LATER")
+PROMISES = [f"an abort of payments-{n} from offset 24 was called safe now; it is not, because x" for n in range(7)]
 CALM = page(held("OPEN", is_two_phase_commit=True), stories={})
 #: Pages, and the sections that are read.
 PAGES = {
@@ -43,6 +44,10 @@ PAGES = {
         "answer",
     ),
     "an id is stuck alone": (replace(CALM, report=replace(CALM.report, stuck_ids=[STUCK])), "answer stuck_id"),
+    "an audit withdraws promises": (
+        page(ROW, stories={}, report={"withdrawn": PROMISES, "earlier_ms": AS_OF - 86_400_000}),
+        "nav answer withdrawn",
+    ),
     "one in time holds a partition": (
         replace(BOTH, report=replace(BOTH.report, transactions={**BOTH.report.transactions, "OPEN": [OPEN]})),
         "nav open",

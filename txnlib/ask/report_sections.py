@@ -259,6 +259,9 @@ SECTIONS: Final = (
         title="WITHDRAWN SINCE THE AUDIT BEFORE",
         indent=4,
         says=lambda report: _first_of(report.withdrawn, SHOWN_WITHDRAWN),
+        heading="Withdrawn since the audit before",
+        label="Withdrawn",
+        counts=lambda page: len(page.report.withdrawn),
         fields=lambda run, report: {"withdrawn": list(report.withdrawn)},
     ),
     Section(
