@@ -9,7 +9,7 @@ import pytest
 from tests.support.random_worlds import Worlds, random_worlds, rows_of, rows_of_nights
 
 #: Of clusters with a metadata log or without, of transactions v1 or v2.
-SEEDS, NIGHTS = range(4), range(4, 6)
+SEEDS, NIGHTS = range(4), [4, pytest.param(5, marks=pytest.mark.slow)]
 
 
 def check(worlds: Worlds, rows: list[dict]) -> None:
