@@ -57,9 +57,7 @@ from txnlib.spark.coordinators.transactions import transactions
 from txnlib.spark.frames import no_rows
 from txnlib.spark.metadata_log import effective, metadata_log
 from txnlib.spark.producers.checked_batches import checked_batches
-from txnlib.spark.producers.partition_transactions import partition_transactions
-from txnlib.spark.producers.producer_spans import producer_spans
-from txnlib.spark.producers.producer_states import producer_states
+from txnlib.spark.producers.producer_spans import partition_transactions, producer_spans, producer_states
 from txnlib.spark.schemas import TABLES
 from txnlib.spark.tables.dossiers import judged_copies
 from txnlib.spark.tables.open_transactions import foremost, open_transactions

@@ -27,13 +27,8 @@ def is_embedded(spark: SparkSession) -> bool:
 def local_rows(spark: SparkSession, rows: Iterable[Sequence[object]], schema: StructType | str) -> DataFrame:
     """A frame of a few rows. `schema`: also as text (`topic string, partition int`)."""
     columns = schema if isinstance(schema, StructType) else cast(StructType, StructType.fromDDL(schema))
-    return frame_of(spark, arrow_table(rows, columns), columns)
-
-
-def arrow_table(rows: Iterable[Sequence[object]], schema: StructType) -> pa.Table:
-    """Rows with the columns of a Spark schema, in order."""
-    named = [dict(zip(schema.names, row, strict=True)) for row in rows]
-    return pa.Table.from_pylist(named, schema=arrow_schema(schema))
+    named = [dict(zip(columns.names, row, strict=True)) for row in rows]
+    return frame_of(spark, pa.Table.from_pylist(named, schema=arrow_schema(columns)), columns)
 
 
 def frame_of(spark: SparkSession, rows: pa.Table, schema: StructType) -> DataFrame:

@@ -103,10 +103,6 @@ def _is_shown(copy: CoverageRow) -> bool:
     return copy.is_judged or (copy.status == "MISSING" and is_told)
 
 
-def _end(copy: CoverageRow) -> int:
-    return (copy.high_watermark or 0) if copy.end_offset is None else copy.end_offset
-
-
 def partitions(
     coverage: Sequence[CoverageRow],
     unstable_offsets: Sequence[UnstableOffset],
@@ -150,7 +146,7 @@ def partitions(
             StablePartition,
             log,
             as_of_ms=as_of_ms,
-            end_offset=_end(log),
+            end_offset=(log.high_watermark or 0) if log.end_offset is None else log.end_offset,
             log_start_offset=log.log_start_offset or 0,
             high_watermark=log.mark,
             is_high_watermark_assumed=log.high_watermark is None,

@@ -15,7 +15,7 @@ from txnlib.core.batch_runs import BATCHES, FIRST_TIMESTAMP_MS, LAST_BATCH_OFFSE
 from txnlib.core.copies import BEGINS_BY_SCOPE, survives
 from txnlib.core.findings.producer_findings import SUSPECTS_KEPT
 from txnlib.core.kafka.constants import MAX_INT64, MAX_SEQUENCE, PRODUCER_ID_EXPIRATION_MS
-from txnlib.core.sql_text import BEFORE
+from txnlib.core.sql_text import BEFORE, IS_NEWEST, instant
 from txnlib.spark.frames import kept
 from txnlib.spark.joins import RUN_BATCHES, broadcast, select, single_batches, with_columns
 from txnlib.spark.producers.producer_steps import now, state, sum_until_now, with_states
@@ -278,3 +278,35 @@ _END: Final = {
     "is_broker_clock": f"if({_START} IS NOT NULL, {_OF_SPAN['client_clocks']} = 0, NULL)",
     "state": "if(is_newest, after, NULL)",
 }
+
+
+def producer_states(producer_spans: DataFrame, *, as_of_ms: int, producer_id_expiration_ms: int) -> DataFrame:
+    """One row per producer of a partition that its broker still has in memory. Columns: PRODUCER_STATES.
+
+    A broker removes a producer without an open transaction `producer_id_expiration_ms` after its last write. It never
+    removes one with an open transaction. Kafka: `ProducerStateManager.removeExpiredProducers`.
+    """
+    # A difference beyond int64 overflows in a broker, so that such a producer is younger than any limit.
+    text = f"""
+    SELECT topic, partition, producer_id, state.producer_epoch, state.coordinator_epoch, state.last_sequence,
+      {instant("state.last_timestamp")} AS last_timestamp, state.last_timestamp AS last_timestamp_ms,
+      state.current_txn_first_offset AS current_transaction_start_offset
+    FROM {{spans}}
+    WHERE {IS_NEWEST} AND (state.current_txn_first_offset IS NOT NULL
+      OR coalesce(try_subtract({as_of_ms}, coalesce(state.last_timestamp, -1)) < {producer_id_expiration_ms}, TRUE))
+    """
+    return conform(select(text, spans=producer_spans), TABLES["producer_states"])
+
+
+def partition_transactions(producer_spans: DataFrame) -> DataFrame:
+    """One row per transaction on a partition, and how it ended. Columns: PARTITION_TRANSACTIONS.
+
+    Markers that ended nothing are no transactions (2.8 and later). Kafka: `ProducerAppendInfo.appendEndTxnMarker`.
+    """
+    text = f"""
+    SELECT *, if(marker_offset IS NULL, 'OPEN', marker_type) AS outcome, marker_coordinator_epoch AS coordinator_epoch,
+      {instant("marker_ms")} AS completed, {instant("first_timestamp_ms")} AS first_timestamp,
+      {instant("last_timestamp_ms")} AS last_timestamp
+    FROM {{spans}} WHERE first_offset IS NOT NULL AND (marker_offset IS NOT NULL OR ({IS_NEWEST}))
+    """
+    return conform(select(text, spans=producer_spans), TABLES["partition_transactions"])

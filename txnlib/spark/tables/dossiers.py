@@ -70,7 +70,8 @@ def dossiers(
 
     `earlier`: the stored `open_transactions` of other runs of the cluster.
     """
-    located = kept(located_open(producer_spans, judged_copies))
+    every = select(_OPENED, spans=producer_spans)
+    located = kept(every.join(broadcast(judged_copies), on=list(TOPIC_PARTITION), how="left"))
     opened = located.select(*_OF_OPENED)
     return select(
         GATHERED,
@@ -89,12 +90,6 @@ def dossiers(
         snapshots=producer_snapshots,
         earlier=no_rows(producer_spans.sparkSession, _EARLIER) if earlier is None else earlier,
     )
-
-
-def located_open(producer_spans: DataFrame, judged_copies: DataFrame) -> DataFrame:
-    """The open transactions, each with the judged copy of its partition. Columns: those of both."""
-    opened = select(_OPENED, spans=producer_spans)
-    return opened.join(broadcast(judged_copies), on=list(TOPIC_PARTITION), how="left")
 
 
 def judged_copies(coverage: DataFrame) -> DataFrame:
