@@ -17,7 +17,7 @@ from txnlib.core import kafka_commands
 from txnlib.core.display import BOOTSTRAP, instant, not_before, printable, told
 from txnlib.core.rows import grouped
 from txnlib.core.schema import shown
-from txnlib.core.tables.abort_plan import Condition, after, before, obstacle
+from txnlib.core.tables.plan_in_order import Condition, after, before, obstacle
 
 #: Columns with lists.
 CHECKS: Final = ("before", "after", "notes", "places")

@@ -7,7 +7,7 @@ from dataclasses import replace
 from random import Random
 
 from txnlib.core.rows import IdKey, OfProducer
-from txnlib.core.tables.abort_plan import PlannedStep, abort_plan
+from txnlib.core.tables.plan_in_order import PlannedStep, abort_plan
 from txnlib.core.verdicts.abort_plan import OpenTransaction, WholeTransaction
 
 AS_OF, MAX_TIMEOUT = 10_000_000, 900_000
