@@ -31,6 +31,8 @@ class Topic(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
+    """An oddity, as a constant of its name in the module of its rule."""
+
     name: str
     severity: Severity
     topic: Topic

@@ -8,8 +8,14 @@ import pytest
 from tests.support.frames import batch_row, frame
 from tests.support.log_notation import A, C, T
 from tests.support.rules import found_by, selected
-from txnlib.core.findings import copy_findings
-from txnlib.core.findings.copy_findings import BATCHES, OPEN_ON_REPLICAS, CopiedRow, DifferingCopies, of_copies
+from txnlib.core.findings.copy_findings import (
+    DIFFERING_BATCHES,
+    DIFFERING_RECORDS,
+    OPEN_ON_REPLICAS,
+    CopiedRow,
+    DifferingCopies,
+    of_copies,
+)
 from txnlib.spark.schemas import TABLES
 
 _LOG = [T(1, 0, 0, 4, at=0), C(1, 0, at=5), T(2, 0, 0, at=6), A(2, 0, at=7), T(1, 0, 5, at=9000)]
@@ -60,7 +66,7 @@ def found(spark):
             )
     batches = frame(spark, TABLES["record_batches"], *rows)
     names, told = list(CASES), {name: [] for name in CASES}
-    for row in found_by(BATCHES, record_batches=batches, coverage=frame(spark, TABLES["coverage"], *known)):
+    for row in found_by(DIFFERING_BATCHES, record_batches=batches, coverage=frame(spark, TABLES["coverage"], *known)):
         assert row.name == "COPIES_DISAGREE"
         told[names[row.partition]].append((row.offset, row.evidence))
     return told
@@ -88,7 +94,7 @@ def test_two_texts_of_one_copy_that_differ_are_found(spark, overlap, again, offs
     logs = [*LOG, *changed(0, producer_id=again)]
     batches = frame(spark, TABLES["record_batches"], *(batch_row(batch, "orders", 0, "text:1") for batch in logs))
     copy = {"topic": "orders", "partition": 0, "source": "text:1", "overlap_offset": overlap}
-    found = selected(BATCHES, record_batches=batches, coverage=frame(spark, TABLES["coverage"], copy))
+    found = selected(DIFFERING_BATCHES, record_batches=batches, coverage=frame(spark, TABLES["coverage"], copy))
     assert [each.offset for each in found] == offsets
 
 
@@ -130,7 +136,7 @@ def test_records_at_one_offset_and_leader_epoch_are_the_same_in_all_copies(spark
         place = {"topic": RECORD["topic"], "partition": number}
         known += [place | {"source": "raw:1"}, place | {"source": "raw:2", "is_deleted": is_deleted}]
     rows = found_by(
-        copy_findings.RECORDS,
+        DIFFERING_RECORDS,
         transaction_log=frame(spark, TABLES["transaction_log"], *copies),
         coverage=frame(spark, TABLES["coverage"], *known),
     )

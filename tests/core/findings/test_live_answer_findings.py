@@ -9,10 +9,10 @@ import pytest
 
 from tests.support.frames import frame
 from tests.support.rules import found_by, selected
-from txnlib.core.findings import live_answer_findings
 from txnlib.core.findings.live_answer_findings import (
-    DESCRIBED,
-    TOLD,
+    DESCRIBED_IDS,
+    TOLD_TRANSACTIONS,
+    UNEXPLAINED_OFFSETS,
     DescribedId,
     DescribedTransaction,
     ToldSpan,
@@ -117,7 +117,7 @@ def test_spans_that_are_cleared_are_no_transaction_that_a_leader_called_open(spa
         for number, span in enumerate(SPANS)
     ]
     kept = selected(
-        TOLD,
+        TOLD_TRANSACTIONS,
         live_producers=frame(spark, TABLES["live_producers"], *live),
         producer_spans=frame(spark, TABLES["producer_spans"], *spans),
         coverage=frame(spark, TABLES["coverage"], COPY),
@@ -147,7 +147,7 @@ def test_only_what_a_sound_judged_copy_would_have_is_asked_for(spark, name):
         "coverage": frame(spark, TABLES["coverage"], COPY | copy),
     }
     expected = [ToldTransaction("orders", 0, 7, 10, MARK, BEGIN)] if is_asked else []
-    assert selected(TOLD, **tables) == expected
+    assert selected(TOLD_TRANSACTIONS, **tables) == expected
 
 
 #: First offset and marker of a transaction in the log, whether its start is exact, the leader's last stable offset, and
@@ -174,7 +174,7 @@ def test_a_last_stable_offset_is_explained_by_a_transaction_that_was_open_there(
             place = {"topic": "orders", "partition": number, "producer_id": 7, "is_start_exact": is_exact}
             spans.append(place | {"first_offset": first, "marker_offset": marker})
     found = found_by(
-        live_answer_findings.STABLE_OFFSETS,
+        UNEXPLAINED_OFFSETS,
         coverage=frame(spark, TABLES["coverage"], *copies),
         producer_spans=frame(spark, TABLES["producer_spans"], *spans),
     )
@@ -194,7 +194,7 @@ def test_a_last_stable_offset_is_explained_by_a_transaction_that_was_open_there(
     ],
 )
 def test_a_last_stable_offset_that_nothing_explains(spark, copy: dict[str, object], log: str | None) -> None:
-    found = found_by(live_answer_findings.STABLE_OFFSETS, coverage=frame(spark, TABLES["coverage"], STABLE | copy))
+    found = found_by(UNEXPLAINED_OFFSETS, coverage=frame(spark, TABLES["coverage"], STABLE | copy))
     says = f"the leader: last stable offset 34, high watermark 50; the log: {log}"
     assert [(each.offset, each.evidence) for each in found] == ([(34, says)] if log else [])
 
@@ -262,7 +262,7 @@ def test_of_an_id_that_was_asked_for_the_last_record_and_all_producer_ids_count(
     sound = {"topic": TRANSACTION_STATE_TOPIC, "partition": 3, "is_judged": True, "tail": "CLEAN"}
     found, unknown = sorted(
         selected(
-            DESCRIBED,
+            DESCRIBED_IDS,
             live_transactions=frame(
                 spark, TABLES["live_transactions"], *({"transactional_id": id_} | live for id_ in ("pay", "unknown"))
             ),

@@ -13,7 +13,7 @@ from tests.support.rules import selected
 from txnlib.core.cluster_metadata import ProducerIdBlock
 from txnlib.core.findings.metadata_findings import SINCE_THEN, highest_producer_id
 from txnlib.core.findings.producer_findings import (
-    PRODUCERS,
+    ODD_PRODUCERS,
     SUSPECTS_KEPT,
     CorruptBatch,
     NewestSpan,
@@ -176,7 +176,7 @@ def test_newest_spans_that_are_cleared_have_no_finding(spark, mark):
     every = [OddProducer("orders", 0, producer_id, (), None, span, mark) for producer_id, span in newest_spans()]
     live = [] if mark is None else [PLACE | {"high_watermark": mark}]
     kept = selected(
-        PRODUCERS,
+        ODD_PRODUCERS,
         CLEARS,
         producer_spans=frame(spark, TABLES["producer_spans"], *[span_row(*each) for each in newest_spans()]),
         live_producers=frame(spark, TABLES["live_producers"], *live),
@@ -203,7 +203,7 @@ def test_only_with_a_sound_judged_copy_a_leader_is_compared(spark, changed, is_c
     span = NewestSpan(10, 14, True, None, None, TS, None, ProducerState(3, 4, 14, 0, None, 10, TS))
     live = [PLACE | {"high_watermark": 50}, PLACE | {"producer_id": 8, "current_transaction_start_offset": 20}]
     kept = selected(
-        PRODUCERS,
+        ODD_PRODUCERS,
         CLEARS,
         producer_spans=frame(spark, TABLES["producer_spans"], span_row(7, span)),
         live_producers=frame(spark, TABLES["live_producers"], *live),
@@ -222,7 +222,7 @@ def test_all_suspects_of_a_producer_come_together_with_their_number(spark):
         "producer_id": 7, "state": (3, 4, 14, 0, None, None, TS), "suspects_count": SUSPECTS_KEPT + 2,
         "is_newest": True,
     }  # fmt: skip
-    (kept,) = selected(PRODUCERS, CLEARS, producer_spans=frame(spark, TABLES["producer_spans"], *suspects, newest))
+    (kept,) = selected(ODD_PRODUCERS, CLEARS, producer_spans=frame(spark, TABLES["producer_spans"], *suspects, newest))
     assert sorted(suspect.batch.base_offset for suspect in kept.suspects) == [15, 16, 17]
     assert (kept.suspects_count, kept.newest) == (SUSPECTS_KEPT + 2, None)
 
@@ -230,7 +230,7 @@ def test_all_suspects_of_a_producer_come_together_with_their_number(spark):
 def test_the_core_judges_each_row_of_a_selection(spark):
     spans = frame(spark, TABLES["producer_spans"], *[span_row(*each) for each in newest_spans()])
     others = {name: empty(spark, TABLES[name]) for name in ("live_producers", "coverage")}
-    odd, judge = odd_rows(PRODUCERS, {"producer_spans": spans, **others}, CLEARS), partial(of_producers, **CLEARS)
+    odd, judge = odd_rows(ODD_PRODUCERS, {"producer_spans": spans, **others}, CLEARS), partial(of_producers, **CLEARS)
     found = arrow_of(rows_by_core("findings", odd, OddProducer, judge))
     expected = arrow_rows("findings", judge(rows_of(odd, OddProducer)))
     assert found.num_rows > 100

@@ -10,7 +10,7 @@ import pytest
 from tests.support.frames import frame
 from tests.support.rules import selected
 from txnlib.core.findings.transaction_findings import (
-    UNMARKED,
+    UNMARKED_PARTITIONS,
     EarlyWrite,
     UnmarkedPartition,
     of_early_writes,
@@ -80,7 +80,7 @@ def test_a_copy_that_is_older_than_the_end_lacks_no_marker(spark, minutes, is_lo
     copy = {"topic": "orders", "partition": 0, "is_judged": True, "is_decoded": True, "known_until": at(-5)}
     copy |= {"log_start_offset": 0, "read_from_offset": 0}
     found = selected(
-        UNMARKED,
+        UNMARKED_PARTITIONS,
         transactions=frame(spark, TABLES["transactions"], transaction),
         producer_spans=frame(spark, TABLES["producer_spans"], older),
         coverage=frame(spark, TABLES["coverage"], copy),

@@ -3,8 +3,8 @@
 from tests.support.frames import frame
 from tests.support.rules import selected
 from txnlib.core.findings.transaction_index_findings import (
-    INDEXED,
-    UNINDEXED,
+    INDEXED_ABORTS,
+    UNINDEXED_ABORTS,
     IndexedAbort,
     UnindexedAbort,
     of_indexed,
@@ -44,7 +44,7 @@ def test_aborts_of_a_log_and_of_its_index_are_the_same(spark):
         "producer_spans": frame(spark, TABLES["producer_spans"], *spans),
         "coverage": frame(spark, TABLES["coverage"], *known),
     }
-    rows = (selected(UNINDEXED, **tables), selected(INDEXED, **tables))
+    rows = (selected(UNINDEXED_ABORTS, **tables), selected(INDEXED_ABORTS, **tables))
     found = [sorted((row.partition, row.marker_offset) for row in side) for side in rows]
     expected = [[(number, at) for number, case in enumerate(INDEXES.values()) for at in case[side]] for side in (3, 4)]
     assert found == expected

@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 from tests.support.frames import assert_rows, empty, examples, kept, transaction_log, transaction_log_row
 from tests.support.log_notation import TS, judged
 from tests.support.rules import selected
-from txnlib.core.findings.coordinator_findings import RECORDS
+from txnlib.core.findings.coordinator_findings import ODD_RECORDS
 from txnlib.core.kafka.coordinator import SuspectStep, oddities
 from txnlib.core.kafka.transaction_log import TopicPartition, TransactionLogEntry
 from txnlib.core.kafka.transaction_state import STEPS, TransactionState
@@ -74,7 +74,7 @@ def test_windows_judge_coordinator_records_as_a_fold_of_the_core_does(spark, log
     actual = states.collect()
     expected = {(partition, offset): row for partition, log in enumerate(logs) for offset, row in folded(log).items()}
     assert len(actual) == len(expected)
-    suspects = selected(RECORDS, coordinator_states=states)
+    suspects = selected(ODD_RECORDS, coordinator_states=states)
     found = {(each.coordinator_partition, each.offset): each.suspect for each in suspects}
     for row in actual:
         place = row["coordinator_partition"], row["offset"]

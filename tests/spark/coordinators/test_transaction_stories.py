@@ -13,8 +13,8 @@ from tests.support.frames import assert_rows, empty, frame, kept, record_batches
 from tests.support.log_notation import TS, A, C, T, rec
 from tests.support.rules import found_by
 from txnlib.core.copies import CoverageRow
-from txnlib.core.findings.marker_findings import MARKERS
-from txnlib.core.findings.transaction_findings import EARLY, UNMARKED
+from txnlib.core.findings.marker_findings import ODD_MARKERS
+from txnlib.core.findings.transaction_findings import EARLY_WRITES, UNMARKED_PARTITIONS
 from txnlib.core.verdicts.clocks import MeasuredClocks
 from txnlib.spark.coordinators.coordinator_states import coordinator_states
 from txnlib.spark.coordinators.measured_clocks import measured_clocks
@@ -140,9 +140,9 @@ def told(spark):
     measured = measured_clocks(states, spans, judged_copies(copies), led(logs), ())
     found = kept(transactions(states, spans, rows_of(measured, MeasuredClocks), led(logs), (), ()))
     odd = [
-        *found_by(MARKERS, producer_spans=spans, transactions=found, coordinator_states=states, coverage=copies),
-        *found_by(UNMARKED, transactions=found, producer_spans=spans, coverage=copies),
-        *found_by(EARLY, transactions=found, producer_spans=spans),
+        *found_by(ODD_MARKERS, producer_spans=spans, transactions=found, coordinator_states=states, coverage=copies),
+        *found_by(UNMARKED_PARTITIONS, transactions=found, producer_spans=spans, coverage=copies),
+        *found_by(EARLY_WRITES, transactions=found, producer_spans=spans),
     ]
     return found.collect(), odd
 

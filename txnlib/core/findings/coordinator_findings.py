@@ -100,7 +100,7 @@ def of_records(records: Iterable[OddRecord]) -> Iterator[FindingRow]:
         yield from (found(finding, f"{each.transition}: {says}", each) for finding, says in oddities(each.suspect))
 
 
-RECORDS: Final = Rule(
+ODD_RECORDS: Final = Rule(
     of="coordinator_states",
     query="""
     SELECT transactional_id, coordinator_partition, offset, producer_id, transition, suspect
@@ -134,7 +134,7 @@ def of_unfinished(transactions: Iterable[UnfinishedTransaction], *, stuck_after_
 
 
 #: The decided transactions that have a marker on some partition, and lack none on a captured one.
-UNFINISHED: Final = Rule(
+UNFINISHED_TRANSACTIONS: Final = Rule(
     of="transactions",
     query=f"""
     WITH judged AS (
@@ -262,7 +262,7 @@ _REFUSED: Final = f"""max(struct(offset, producer_id, transaction_timeout_ms))
   FILTER (WHERE NOT {IS_TWO_PHASE_COMMIT}
     AND (transaction_timeout_ms <= 0 OR transaction_timeout_ms > :transaction_max_timeout_ms)) AS refused"""
 #: The last record of each transactional id: of all of them, because the core computes their hashes.
-IDS: Final = Rule(
+LOGGED_IDS: Final = Rule(
     of="coordinator_states",
     query=f"""
     WITH newest AS ({last_records("{coordinator_states}", _REFUSED)})
@@ -315,7 +315,7 @@ def of_owners(
 
 
 #: The producer ids with several owners, and those above the highest that was handed out, if that is known.
-OWNERS: Final = Rule(
+CLAIMED_PRODUCER_IDS: Final = Rule(
     of="producer_id_owners",
     query="""
     SELECT producer_id,

@@ -165,7 +165,7 @@ _SUSPECTS: Final = single_batches_of(
 _BATCH, _BATCHES = _first_difference(f"SELECT *, base_offset AS offset FROM ({_SUSPECTS})", ("offset",), COMPARED)
 #: The first offset of each partition at which its copies have different batches, by their headers. A batch that only
 #: one copy has is no disagreement, because copies begin, end and are compacted independently.
-BATCHES: Final = Rule(
+DIFFERING_BATCHES: Final = Rule(
     of="record_batches",
     steps=(
         # The copies of partitions with several, and copies in which files overlap, with their high watermarks.
@@ -210,7 +210,7 @@ _RECORD, _RECORDS = _first_difference(
 )
 #: The first offset of each coordinator partition at which its copies have different records of one leader epoch: they
 #: are of different logs. Records are compared by what is decoded and every tool prints.
-RECORDS: Final = Rule(of="transaction_log", steps=(_RECORD,), query=_RECORDS, judge=of_copies)
+DIFFERING_RECORDS: Final = Rule(of="transaction_log", steps=(_RECORD,), query=_RECORDS, judge=of_copies)
 
 
 @dataclass(frozen=True, slots=True)

@@ -125,7 +125,7 @@ def _is_told(span: ToldSpan, told: ToldTransaction) -> bool:
     return has_ended_since and (begins or is_above(told.begin_offset, told.start_offset))
 
 
-TOLD: Final = Rule(
+TOLD_TRANSACTIONS: Final = Rule(
     of="live_producers",
     steps=(
         QueryStep(
@@ -185,7 +185,7 @@ def of_stable_offsets(offsets: Iterable[UnexplainedStableOffset]) -> Iterator[Fi
 
 
 #: A transaction explains it that may have begun by then, at or below that offset, and that no marker below it ended.
-STABLE_OFFSETS: Final = Rule(
+UNEXPLAINED_OFFSETS: Final = Rule(
     of="coverage",
     steps=(
         QueryStep(
@@ -262,7 +262,7 @@ def _state(state: str | None, producer_id: int | None, epoch: int | None) -> str
     return f"{state or 'no state'}, producer id {known(producer_id)}, producer epoch {known(epoch)}"
 
 
-DESCRIBED: Final = Rule(
+DESCRIBED_IDS: Final = Rule(
     of="live_transactions",
     query=f"""
     WITH asked AS (

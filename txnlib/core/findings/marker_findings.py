@@ -341,7 +341,7 @@ _BESIDE: Final = {
     "is_first": "coalesce(before.is_unmarked, TRUE)",
 }
 #: Each with the decisions before and after it.
-MARKERS: Final = Rule(
+ODD_MARKERS: Final = Rule(
     of="producer_spans",
     steps=(QueryStep("odd", _ODD, are_few=False),),
     query=f"""

@@ -188,7 +188,7 @@ def _of_answer(producer: OddProducer, span: NewestSpan) -> Iterator[FindingRow]:
 
 
 #: The producers with suspect batches, or whose newest span may be odd. Rows that cannot matter are cleared.
-PRODUCERS: Final = Rule(
+ODD_PRODUCERS: Final = Rule(
     of="producer_spans",
     query=f"""
     WITH answered AS (

@@ -68,7 +68,7 @@ def of_unmarked(partitions: Iterable[UnmarkedPartition]) -> Iterator[FindingRow]
 #: holes, damage, a snapshot, or the instant of the copy hide nothing. If the oldest marker of the log is younger, the
 #: topic may have been deleted and created again. Where the partition's clock is ahead of the coordinator's, the
 #: transaction completed later than its records say.
-UNMARKED: Final = Rule(
+UNMARKED_PARTITIONS: Final = Rule(
     of="transactions",
     query=f"""
     WITH whole AS (
@@ -126,7 +126,7 @@ _CHECKED: Final = 100
 #: Records whose first batch may be older than the transaction that ended them, with the oldest stamp between the
 #: beginning of the records and their marker. A log has many markers and few suspects. `start_ms` is on the partition's
 #: clock, as far as the two were compared.
-EARLY: Final = Rule(
+EARLY_WRITES: Final = Rule(
     of="transactions",
     steps=(
         QueryStep(

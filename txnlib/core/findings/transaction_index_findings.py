@@ -58,7 +58,7 @@ WITH whole AS (
 """
 #: Aborts of data in the log without an index entry, below the newest entry: the index may have been copied before the
 #: log. Nobody reads data below the log start, and a broker that has started since does not know of it.
-UNINDEXED: Final = Rule(
+UNINDEXED_ABORTS: Final = Rule(
     of="aborted_transactions",
     query=f"""{_INDEX}
     SELECT /*+ BROADCAST(files) */ topic, partition, producer_id, marker_offset
@@ -94,7 +94,7 @@ def of_indexed(entries: Iterable[IndexedAbort]) -> Iterator[FindingRow]:
 
 
 #: Index entries whose marker is not in the part of the log that was read. Below a hole, compaction may have removed it.
-INDEXED: Final = Rule(
+INDEXED_ABORTS: Final = Rule(
     of="aborted_transactions",
     query=f"""{_INDEX}
     SELECT topic, partition, producer_id, first_offset, marker_offset, last_stable_offset
