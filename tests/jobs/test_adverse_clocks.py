@@ -489,7 +489,7 @@ REFUTED = Schedules({"clock_that_a_closed_transaction_beside_it_refutes": closed
 
 KITS = {
     "clocks": Kit(CLOCKS, beside="what nobody owns"),
-    "refuted": Kit(REFUTED, beside="nothing else"),
+    "refuted": Kit(REFUTED),
     "elected": Kit(ELECTED, notes=OF_4_1, cluster=kraft()),
     "lowered": Kit(LOWERED, notes=OF_4_1, cluster=kraft(((2, -5 * HOUR), (1, -4 * HOUR)))),
     "lowered since": Kit(LOWERED_SINCE, notes=OF_4_1, cluster=kraft(((2, -5 * HOUR), (1, 4 * MINUTE)))),

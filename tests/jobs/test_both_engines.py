@@ -24,16 +24,15 @@ NIGHTS = ("night-1", "night-2", "night-3")
 
 @pytest.fixture(scope="module")
 def nights(engine: Any, captures: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
-    """The URIs of the nights in an object store, whose keys are in the environment of every process, also of Spark's
-    workers."""
+    """Where the nights are: the second one, which both engines audit, in an object store, whose keys are in the
+    environment of every process, also of Spark's workers."""
+    first, second, third = (str(captures / "nights-3.9" / night / "brokers") for night in NIGHTS)
     with amazons(tmp_path_factory.mktemp("server")) as store, pytest.MonkeyPatch.context() as patch:
-        for night in NIGHTS:
-            store.client.create_dir(night)
-            here = str(captures / "nights-3.9" / night / "brokers")
-            fs.copy_files(here, f"{night}/brokers", destination_filesystem=store.client, use_threads=False)
+        store.client.create_dir("night")
+        fs.copy_files(second, "night/brokers", destination_filesystem=store.client, use_threads=False)
         for name in [name for name in os.environ if name.startswith("AWS_")]:
             patch.setitem(engine.spark.sparkContext.environment, name, os.environ[name])
-        yield [store.uri(f"{night}/brokers") for night in NIGHTS]
+        yield [first, store.uri("night/brokers"), third]
 
 
 @pytest.fixture(scope="module")

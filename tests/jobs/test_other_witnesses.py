@@ -215,12 +215,12 @@ NOTED |= {
     "noted_leader_that_the_metadata_log_contradicts": noted_leader(2),
     "noted_leader_that_the_metadata_log_confirms": noted_leader(1),
 }
-OF_COORDINATOR = Schedules(
-    {"noted_coordinator_that_the_metadata_log_contradicts": noted_leader(2, is_coordinators=True)}
-)
+NOTED["noted_coordinator_that_the_metadata_log_contradicts"] = noted_leader(2, is_coordinators=True)
 
 
-def notes(*folders: str) -> dict[str, Any]:
+def notes(schedules: Schedules) -> dict[str, Any]:
+    """Of the partitions of schedules, and of their last coordinator partition."""
+    folders = [*(f"{name.replace('_', '-')}-0" for name in schedules), f"__transaction_state-{len(schedules) - 1}"]
     return OF_4_1 | {"partitions": {folder: {"leader": 1, "replicas": [1, 2]} for folder in folders}}
 
 
@@ -230,8 +230,7 @@ def all_checkpoints_at_the_end(c: Cluster) -> None:
 
 KITS = {
     "beside": Kit(BESIDE, then=all_checkpoints_at_the_end),
-    "noted": Kit(NOTED, notes=notes(*(f"{name.replace('_', '-')}-0" for name in NOTED)), cluster=kraft()),
-    "coordinator": Kit(OF_COORDINATOR, notes=notes("__transaction_state-0"), cluster=kraft()),
+    "noted": Kit(NOTED, notes=notes(NOTED), cluster=kraft()),
 }
 
 

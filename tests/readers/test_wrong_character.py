@@ -30,7 +30,7 @@ NAMES: Final = (
     "real-4.3.0-hostile-txnstate",
 )
 #: Each so many-th place is tried, from another one on for each change.
-STRIDES: Final = pytest.mark.parametrize("stride", [61, pytest.param(5, marks=pytest.mark.slow)], ids=["few", "many"])
+STRIDES: Final = pytest.mark.parametrize("stride", [127, pytest.param(5, marks=pytest.mark.slow)], ids=["few", "many"])
 
 
 class Change(NamedTuple):
