@@ -134,6 +134,14 @@ def test_without_a_copy_of_what_groups_commit_nobody_says_that_none_waits(tmp_pa
     assert "no copy of __consumer_offsets was captured" in err
 
 
+def test_copies_of_one_broker_stand_in_the_order_of_their_sources(tmp_path):
+    """Whatever the order in which an audit wrote them."""
+    write_run(tmp_path)
+    copies = [{"topic": "a", "partition": 0, "broker": "1", "source": source} for source in ("raw:3", "raw:1", "raw:2")]
+    write(tmp_path, "coverage", *[row | {"detail": row["source"]} for row in copies])
+    assert column(tmp_path, "detail", "coverage") == ["raw:1", "raw:2", "raw:3"]
+
+
 def test_what_only_some_copies_of_what_groups_commit_show_is_not_all(tmp_path):
     write_run(tmp_path)
     write(tmp_path, "blocked_groups")

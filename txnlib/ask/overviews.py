@@ -126,7 +126,7 @@ def answer_find_late(run: StoredRun, options: Namespace) -> CommandOutput:
 
 def answer_coverage(run: StoredRun, options: Namespace) -> CommandOutput:
     """What was captured of each partition, and which copy is judged; then what of no partition was not read."""
-    rows = run.rows("coverage", shown("coverage"), order='"topic", "partition", "broker"')
+    rows = run.rows("coverage", shown("coverage"), order='"topic", "partition", "broker", "source"')
     unread = run.rows(
         "unread_files", ("path", "reason", "bytes"), [("topic", "IS", None)], order='"path", "code"', is_optional=True
     )
