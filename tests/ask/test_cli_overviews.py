@@ -11,9 +11,9 @@ import sys
 import pytest
 
 from tests.support.delta_tables import NOW, at, txn_audit, write, write_run
-from txnlib.ask.commands import COMMANDS, parser
+from txnlib.ask.commands import COMMANDS
 from txnlib.ask.delta_rows import TABLES_VARIABLE, open_run, open_tables
-from txnlib.ask.main import main
+from txnlib.ask.main import main, parser
 from txnlib.ask.overviews import answer_open
 from txnlib.ask.words import LOOKS_LATE
 from txnlib.core.finding import Severity

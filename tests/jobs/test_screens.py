@@ -13,9 +13,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.live_output import as_of
-from txnlib.ask.commands import parser
 from txnlib.ask.delta_rows import Tables, open_run, open_tables
-from txnlib.ask.main import answer_of
+from txnlib.ask.main import answer_of, parser
 from txnlib.ask.own_command import program
 from txnlib.ask.report_rows import report_of
 from txnlib.ask.report_text import render

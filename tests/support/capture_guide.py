@@ -15,7 +15,7 @@ LOCAL = "local"
 #: machine -> id of its broker
 MACHINES = {LOCAL: 1, "broker-1": 1, "broker-2": 2, "broker-3": 3, "kafka-0": 4, "kafka-1": 5}
 PATHS = re.compile(r"(?<![\w.$])/(var/lib/kafka|etc/kafka|opt/kafka|backup|tmp)(?![\w-])")
-PARSES = "import sys; from txnlib.ask.commands import parser; parser().parse_args(sys.argv[1:])"
+PARSES = "import sys; from txnlib.ask.main import parser; parser().parse_args(sys.argv[1:])"
 STAND_INS = {
     "ssh": 'host=$1; shift; exec bash -c "${*//$MACHINES\\/local\\//$MACHINES/$host/}"',
     "scp": """

@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 import re
-from argparse import Action, ArgumentError, ArgumentParser, ArgumentTypeError, RawDescriptionHelpFormatter
+from argparse import ArgumentTypeError
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
-from txnlib.ask.command_output import FORMS, KAFKA, SCRIPT
-from txnlib.ask.grid import TABLE
-from txnlib.ask.own_command import PROGRAM
-from txnlib.errors import meant
-from txnlib.version import __version__
-
-_ABOUT: Final = "Query the Delta tables of an audit. Needs no JVM. Only `capture` talks to a cluster."
-EXIT_CODES: Final = "Exit codes: 0 answered; 1 failed; 2 bad usage, or no readable tables; 130 stopped by Ctrl-C."
+from txnlib.ask.command_output import KAFKA, SCRIPT
 
 
 class Reads(Enum):
@@ -360,90 +353,3 @@ COMMANDS: Final[Mapping[str, Command]] = {
         without=("--format", "--wide"),
     ),
 }
-
-
-class _CommandParser(ArgumentParser):
-    """A parser that suggests the word that was probably meant."""
-
-    def _check_value(self, action: Action, value: Any) -> None:
-        try:
-            super()._check_value(action, value)
-        except ArgumentError as error:
-            near = meant(str(value), map(str, action.choices or ()))
-            if not near:
-                raise
-            raise ArgumentError(action, f"invalid choice: {value!r}{near}") from error
-
-    def error(self, message: str) -> NoReturn:
-        self.exit(2, f"{self.prog}: error: {message}\n{self.format_usage()}")
-
-
-class _WholeParser(_CommandParser):
-    """The parser of all commands, whose help groups them."""
-
-    def format_help(self) -> str:
-        (commands,) = (action for action in self._actions if isinstance(action.choices, dict))
-        listed = {each.dest: each for each in commands._choices_actions}  # type: ignore[attr-defined]
-        formatter = self._get_formatter()
-        formatter.add_usage(self.usage, self._actions, [])
-        formatter.add_text(self.description)
-        for heading, names in GROUPS.items():
-            formatter.start_section(heading)
-            formatter.add_arguments([listed[name] for name in names])
-            formatter.end_section()
-        formatter.add_text(self.epilog)
-        return formatter.format_help()
-
-
-def parser() -> ArgumentParser:
-    """The parser of all commands. Every command that reads tables takes `--tables`, and most take `--run` and
-    `--as-of`."""
-    more = f"{PROGRAM} COMMAND --help describes a command, {PROGRAM} --version names this version. {EXIT_CODES}"
-    whole = _WholeParser(prog=PROGRAM, description=_ABOUT, epilog=more, usage=f"{PROGRAM} COMMAND [options]")
-    whole.add_argument("--version", action="version", version=f"{PROGRAM} {__version__}")
-    commands = whole.add_subparsers(dest="command", metavar="COMMAND", parser_class=_CommandParser, prog=PROGRAM)
-    for name, command in COMMANDS.items():
-        added = commands.add_parser(
-            name,
-            description=f"{command.about}.",
-            epilog=f"Example: {' '.join([PROGRAM, name, command.example]).rstrip()}\n\n{EXIT_CODES}",
-            formatter_class=RawDescriptionHelpFormatter,
-            allow_abbrev=False,
-            help=command.about,
-        )
-        added.set_defaults(format=TABLE, wide=False, run=None, as_of=None)
-        for option, how in command.options.items():
-            added.add_argument(option, **how)
-        _add_shared(added, command)
-    return whole
-
-
-def _add_shared(added: ArgumentParser, command: Command) -> None:
-    """The options of every command for which they mean something."""
-    said = {
-        KAFKA: "; kafka is exactly what kafka-transactions.sh prints",
-        SCRIPT: "; sh is a script that checks before each step",
-    }
-    of_tables: dict[str, dict[str, Any]] = {
-        "--tables": {
-            "metavar": "PATH",
-            "help": (
-                "The --output of the audit, a folder or a URI (default: $TXN_AUDIT_TABLES, else out, or the only folder"
-                " in it)"
-            ),
-        },
-        "--run": {"metavar": "RUN_ID", "help": "Run to read (default: the newest)"},
-        "--as-of": {"metavar": "INSTANT", "help": "Read the run of this instant: ISO-8601 or epoch ms"},
-    }
-    of_output: dict[str, dict[str, Any]] = {
-        "--format": {
-            "choices": (*FORMS, *command.forms),
-            "default": TABLE,
-            "help": f"Output format{''.join(said[form] for form in command.forms)} (default: table)",
-        },
-        "--wide": {"action": "store_true", "help": "Print all columns of a table, however wide the terminal is"},
-    }
-    shared = added.add_argument_group("tables and output")
-    for option, how in {**(of_tables if command.reads is not Reads.NOTHING else {}), **of_output}.items():
-        if option not in command.without:
-            shared.add_argument(option, **how)

@@ -1,4 +1,4 @@
-"""The entries of a report: open transactions that are handled together, with facts and steps; and its other lists.
+"""The entries of a report: open transactions that are handled together, with facts and steps.
 
 Terminal and page show the same ones. Text is printable; commands are as they are.
 """
