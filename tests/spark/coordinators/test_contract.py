@@ -18,7 +18,7 @@ from txnlib.spark.schemas import TABLES, conform
 
 #: Modules with functions that make a table.
 MODULES = (
-    "producers.producer_spans", "producers.producer_states", "producers.checked_batches",
+    "producers.producer_spans", "producers.checked_batches",
     "coordinators.coordinator_states", "coordinators.transactional_ids", "coordinators.transactions",
     "tables.open_transactions", "tables.transaction_outcomes",
 )  # fmt: skip

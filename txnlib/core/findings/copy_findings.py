@@ -93,9 +93,9 @@ def of_copies(differing: Iterable[DifferingCopies]) -> Iterator[FindingRow]:
         yield found(COPIES_DISAGREE, shown + more, each)
 
 
-def _first_difference(rows: str, place: tuple[str, ...], compared: tuple[str, ...]) -> tuple[QueryStep, str]:
+def _first_difference(rows: str, place: tuple[str, ...], compared: tuple[str, ...]) -> QueryStep:
     """The first offset of each partition at which copies differ in one of these columns, with the number of such
-    offsets, and a query for what each copy has there.
+    offsets.
 
     `rows`: a query. `place`: the columns in which copies of one row agree, besides its partition. Not all tools print
     all columns, and NULL is no contradiction.
@@ -104,7 +104,7 @@ def _first_difference(rows: str, place: tuple[str, ...], compared: tuple[str, ..
     # Not every engine orders arrays of structs.
     comparable = [f"to_json({name})" if name == "partitions" else name for name in compared]
     differs = " OR ".join(f"coalesce(min({value}) != max({value}), FALSE)" for value in comparable)
-    first = f"""
+    query = f"""
     WITH copied AS ({rows}), differing AS (SELECT {key} FROM copied GROUP BY {key} HAVING {differs})
     SELECT topic, partition, count, {", ".join(f"place.{name}" for name in place)}
     FROM (
@@ -112,18 +112,23 @@ def _first_difference(rows: str, place: tuple[str, ...], compared: tuple[str, ..
       FROM differing GROUP BY topic, partition
     )
     """
-    query = f"""
+    return QueryStep("first", query)
+
+
+def _copies_there(rows: str, place: tuple[str, ...], compared: tuple[str, ...]) -> str:
+    """What each copy has at the first difference."""
+    key = ", ".join(("topic", "partition", *place))
+    return f"""
     WITH copied AS ({rows})
     SELECT /*+ BROADCAST(first) */ topic, partition, offset, max(producer_id) AS producer_id, max(count) AS count,
       transform(sort_array(collect_set(struct(source, struct({", ".join(compared)}) AS read))),
         copy -> named_struct('source', copy.source, 'read', to_json(copy.read))) AS copies
     FROM copied JOIN {{first}} AS first USING ({key}) GROUP BY {key}
     """
-    return QueryStep("first", first), query
 
 
 #: The fields of a batch that compaction does not change, and every tool prints.
-COMPARED: Final = (
+_COMPARED: Final = (
     *("last_offset", "producer_id", "producer_epoch", "base_sequence"),
     *("is_transactional", "is_control", "partition_leader_epoch", "control_type"),
 )
@@ -138,7 +143,7 @@ _OF_SEVERAL: Final = single_batches_of(
     (
         *_COPY,
         "base_offset",
-        *COMPARED,
+        *_COMPARED,
         "batches_count",
         "batches_hash",
         "run_batches",
@@ -149,7 +154,7 @@ _OF_SEVERAL: Final = single_batches_of(
 #: The batches of these copies below the high watermark of their own copy, if that is known: batches above it may still
 #: be truncated.
 _STABLE: Final = f"""
-SELECT {", ".join((*_COPY, "base_offset", *COMPARED))}, batches_count, run_batches,
+SELECT {", ".join((*_COPY, "base_offset", *_COMPARED))}, batches_count, run_batches,
   base_offset div {RUN_OFFSETS} AS bucket, {BATCH_HASH} AS hash, last_offset >= overlap_offset AS may_be_twice
 FROM ({_OF_SEVERAL})
 WHERE coalesce(last_offset < high_watermark, TRUE)
@@ -160,9 +165,9 @@ _SUSPECTS: Final = single_batches_of(
       FROM ({_STABLE}) AS stable LEFT SEMI JOIN {{suspects}} AS suspects USING (topic, partition, bucket)
     )""",
     "TRUE",
-    (*_COPY, "base_offset", *COMPARED),
+    (*_COPY, "base_offset", *_COMPARED),
 )
-_BATCH, _BATCHES = _first_difference(f"SELECT *, base_offset AS offset FROM ({_SUSPECTS})", ("offset",), COMPARED)
+_BATCHES: Final = (f"SELECT *, base_offset AS offset FROM ({_SUSPECTS})", ("offset",), _COMPARED)
 #: The first offset of each partition at which its copies have different batches, by their headers. A batch that only
 #: one copy has is no disagreement, because copies begin, end and are compacted independently.
 DIFFERING_BATCHES: Final = Rule(
@@ -191,12 +196,12 @@ DIFFERING_BATCHES: Final = Rule(
             GROUP BY topic, partition, bucket HAVING min(print) != max(print) OR bool_or(may_be_twice)
             """,
         ),
-        _BATCH,
+        _first_difference(*_BATCHES),
     ),
-    query=_BATCHES,
+    query=_copies_there(*_BATCHES),
     judge=of_copies,
 )
-_RECORD, _RECORDS = _first_difference(
+_RECORDS: Final = (
     f"""
     SELECT /*+ BROADCAST(living) */ topic, partition, source, offset, coordinator_epoch, transactional_id,
       is_tombstone, state, producer_id, producer_epoch, sort_array(partitions) AS partitions
@@ -210,7 +215,12 @@ _RECORD, _RECORDS = _first_difference(
 )
 #: The first offset of each coordinator partition at which its copies have different records of one leader epoch: they
 #: are of different logs. Records are compared by what is decoded and every tool prints.
-DIFFERING_RECORDS: Final = Rule(of="transaction_log", steps=(_RECORD,), query=_RECORDS, judge=of_copies)
+DIFFERING_RECORDS: Final = Rule(
+    of="transaction_log",
+    steps=(_first_difference(*_RECORDS),),
+    query=_copies_there(*_RECORDS),
+    judge=of_copies,
+)
 
 
 @dataclass(frozen=True, slots=True)
