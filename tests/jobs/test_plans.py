@@ -1,28 +1,19 @@
 """Plans are as large as their question: what has no rows, or is not open, is not asked about."""
 
-from inspect import signature
-from typing import get_type_hints
-
 import pytest
-from pyspark.sql import DataFrame
 
 from bench.plans import counted
 from tests.support.audits import AuditTables, audited_anew
+from txnlib.core.findings.catalogue import RULES
+from txnlib.core.sql_text import tables_of, values_of
 from txnlib.pipeline.scheduler import called
 from txnlib.pipeline.tables import AUDIT as STEPS
-from txnlib.spark import findings
-from txnlib.spark.core_rows import Suspects
+from txnlib.spark.core_rows import odd_rows
 from txnlib.spark.frames import no_rows
 from txnlib.spark.schemas import TABLES
 
 #: What an audit of the sample may ask for. Whoever needs more says why; whoever needs less lowers it.
 MOST_PLANS, MOST_BYTES = 66, 1_020_000
-#: The rules that judge the rows of a table, which is their first parameter.
-RULES = {
-    rule.__name__: rule
-    for rule in (*(select for select, _ in findings.RULES), *findings.OTHERS)
-    if get_type_hints(rule)[next(iter(signature(rule).parameters))] is DataFrame
-}
 
 
 @pytest.fixture(scope="module")
@@ -49,10 +40,17 @@ def test_where_nothing_is_open_nothing_is_asked_about_it(captures):
     assert tables.rows("open_transactions") == []
 
 
-@pytest.mark.parametrize("name", RULES)
-def test_a_rule_finds_nothing_without_rows_to_judge(sample, name):
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.row.__name__)
+def test_a_rule_finds_nothing_without_rows_to_judge(sample, rule):
     tables, *_ = sample
-    judged = next(iter(signature(RULES[name]).parameters))
-    found = called(RULES[name], **{judged: lambda run: no_rows(run.spark, TABLES[judged])})(tables.run)
-    rows = found.rows if isinstance(found, Suspects) else found
-    assert rows is None or rows.isEmpty()
+    run = tables.run
+    given = {name: called(make)(run) for name, make in rule.given.items()}
+    values = {
+        name: given[name] if name in given else getattr(run.settings, name)
+        for text in rule.texts
+        for name in values_of(text)
+    }
+    named = {name for text in rule.texts for name in tables_of(text)} - {step.name for step in rule.steps}
+    rows = {name: run.tables.read(name) for name in named} | {rule.of: no_rows(run.spark, TABLES[rule.of])}
+    found = odd_rows(rule, rows, values)
+    assert found is None or found.isEmpty()

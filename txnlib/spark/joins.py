@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from itertools import count
 from typing import Any, Final, cast
 
 from pyspark.sql import DataFrame
@@ -18,6 +19,10 @@ def broadcast(frame: DataFrame) -> DataFrame:
     return F.broadcast(frame)
 
 
+#: What makes names of frames in queries differ.
+_NUMBERS: Final = count()
+
+
 def select(text: str, **relations: DataFrame) -> DataFrame:
     """The rows of a query over frames, which it names in braces.
 
@@ -29,11 +34,11 @@ def select(text: str, **relations: DataFrame) -> DataFrame:
         return cast(DataFrame, spark.sql(text, **relations))
     from pyspark.sql.connect.dataframe import DataFrame as Rows
     from pyspark.sql.connect.plan import SQL, SubqueryAlias
-    from pyspark.sql.connect.sql_formatter import SQLStringFormatter
 
-    formatter = SQLStringFormatter(spark)
-    named = formatter.format(text, **relations)
-    plan = SQL(named, views=[SubqueryAlias(frame._plan, name) for frame, name in formatter._temp_views])
+    # `sql` would send a frame as often as the query names it.
+    aliases = {name: f"{name}_{next(_NUMBERS)}" for name in relations}
+    views = [SubqueryAlias(cast(Any, frame)._plan, aliases[name]) for name, frame in relations.items()]
+    plan = SQL(text.format(**aliases), views=views)
     return cast(DataFrame, Rows(plan, spark))
 
 

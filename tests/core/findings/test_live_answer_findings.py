@@ -11,28 +11,22 @@ from tests.support.frames import frame
 from tests.support.rules import found_by, selected
 from txnlib.core.findings.live_answer_findings import (
     DESCRIBED_IDS,
+    LOGGED_TRANSACTIONS,
     TOLD_TRANSACTIONS,
     UNEXPLAINED_OFFSETS,
     DescribedId,
     DescribedTransaction,
+    LoggedTransaction,
     ToldSpan,
     ToldTransaction,
     of_described,
+    of_logged,
     of_told,
 )
-from txnlib.core.findings.producer_findings import NewestSpan, OddProducer, of_producers
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
-from txnlib.core.kafka.producer_state import ProducerState
 from txnlib.spark.schemas import TABLES
 
 PLACE = {"topic": "orders", "partition": 0}
-VALUES = {
-    "as_of_ms": 1,
-    "clock_tolerance_ms": 0,
-    "producer_id_expiration_ms": 1,
-    "whole_metadata_ms": None,
-    "highest": None,
-}
 BEGIN, END, MARK = 5, 100, 50
 COPY = PLACE | {"is_judged": True, "status": "COMPLETE", "tail": "CLEAN", "first_offset": BEGIN, "end_offset": END}
 STABLE = COPY | {"answered_stable_offset": 34, "answered_high_watermark": 50}
@@ -68,13 +62,12 @@ def told(name: str) -> list[tuple[int | None, str | None]]:
     spans = tuple(ToldSpan(first, marker) for first, _, marker, _, _ in transactions)
     is_told = start is not None and start < END
     asked = [ToldTransaction("orders", 0, 7, start, MARK, BEGIN, spans)] if is_told else []
-    producers = [
-        OddProducer("orders", 0, 7, (), None, newest, MARK, described)
+    logged = [
+        LoggedTransaction("orders", 0, 7, first, epoch, last, MARK, described)
         for first, last, marker, epoch, is_exact in transactions
-        for state in [ProducerState(epoch, 4, last, 0, None, None if marker else first)]
-        for newest in [NewestSpan(first, last, is_exact, marker, None, None, None, state)]
+        if first is not None and marker is None and is_exact
     ]
-    found = [*of_told(asked), *of_producers(producers, **VALUES)]
+    found = [*of_told(asked), *of_logged(logged)]
     assert {each.name for each in found} <= {"LIVE_ANSWER_DISAGREES"}
     return sorted((each.offset, each.evidence) for each in found)
 
@@ -94,6 +87,39 @@ def test_the_evidence_about_a_producer_says_both() -> None:
     assert only_live == "the leader: open since offset 10; the log: no transaction of the producer was open there"
     ((_, differs),) = told("epochs differ")
     assert differs.endswith("producer epoch 3; the leader: open since offset 10, producer epoch 4")
+
+
+#: What differs in the copy and in the span -> whether the log is compared with the answer.
+LOGGED = {
+    "it is open": ({}, {}, True),
+    "the copy is damaged": ({"damaged_offset": 7}, {}, False),
+    "its end is damaged": ({"tail": "CORRUPT"}, {}, False),
+    "the copy is not judged": ({"is_judged": False}, {}, False),
+    "another partition": ({"partition": 1}, {}, False),
+    "its start is not exact": ({}, {"is_start_exact": False}, False),
+    "it has ended": ({}, {"marker_offset": 40}, False),
+    "a later span is the newest": ({}, {"is_newest": False}, False),
+}
+
+
+@pytest.mark.both
+@pytest.mark.parametrize("name", LOGGED)
+def test_only_what_is_open_in_a_sound_judged_copy_is_compared(spark, name):
+    copy, changed, is_compared = LOGGED[name]
+    state = {"producer_epoch": 3, "last_offset": 15, "current_txn_first_offset": 10}
+    span = PLACE | {"producer_id": 7, "first_offset": 10, "is_start_exact": True, "is_newest": True, "state": state}
+    live = [
+        PLACE | {"high_watermark": MARK, "producer_id": 7, "producer_epoch": 4, "current_transaction_start_offset": 12},
+        PLACE | {"high_watermark": MARK, "producer_id": 8, "current_transaction_start_offset": 20},
+    ]
+    found = selected(
+        LOGGED_TRANSACTIONS,
+        live_producers=frame(spark, TABLES["live_producers"], *live),
+        producer_spans=frame(spark, TABLES["producer_spans"], span | changed),
+        coverage=frame(spark, TABLES["coverage"], COPY | copy),
+    )
+    expected = LoggedTransaction("orders", 0, 7, 10, 3, 15, MARK, (DescribedTransaction(4, 12),))
+    assert found == ([expected] if is_compared else [])
 
 
 #: First offset and marker of a span of a producer whose transaction was open from 10, or from 2, by its leader's

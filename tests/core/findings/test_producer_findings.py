@@ -8,7 +8,7 @@ from itertools import product
 
 import pytest
 
-from tests.support.frames import empty, frame
+from tests.support.frames import frame
 from tests.support.rules import selected
 from txnlib.core.cluster_metadata import ProducerIdBlock
 from txnlib.core.findings.metadata_findings import SINCE_THEN, highest_producer_id
@@ -171,45 +171,14 @@ def span_row(producer_id, span):
 
 
 @pytest.mark.both
-@pytest.mark.parametrize("mark", [None, 50], ids=["nobody was asked", "the leader was asked"])
-def test_newest_spans_that_are_cleared_have_no_finding(spark, mark):
-    every = [OddProducer("orders", 0, producer_id, (), None, span, mark) for producer_id, span in newest_spans()]
-    live = [] if mark is None else [PLACE | {"high_watermark": mark}]
-    kept = selected(
-        ODD_PRODUCERS,
-        CLEARS,
-        producer_spans=frame(spark, TABLES["producer_spans"], *[span_row(*each) for each in newest_spans()]),
-        live_producers=frame(spark, TABLES["live_producers"], *live),
-        coverage=frame(spark, TABLES["coverage"], PLACE | {"is_judged": True, "tail": "CLEAN"}),
-    )
+def test_newest_spans_that_are_cleared_have_no_finding(spark):
+    every = [OddProducer("orders", 0, producer_id, (), None, span) for producer_id, span in newest_spans()]
+    spans = frame(spark, TABLES["producer_spans"], *[span_row(*each) for each in newest_spans()])
+    kept = selected(ODD_PRODUCERS, CLEARS, producer_spans=spans)
     expected = set(of_producers(every, **CLEARS))
     assert len(expected) > 100
     assert set(of_producers(kept, **CLEARS)) == expected
     assert len(kept) < len(every)
-
-
-@pytest.mark.parametrize(
-    ("changed", "is_compared"),
-    [
-        ({}, True),
-        ({"damaged_offset": 7}, False),
-        ({"tail": "CORRUPT"}, False),
-        ({"is_judged": False}, False),
-        ({"partition": 1}, False),
-    ],
-)
-def test_only_with_a_sound_judged_copy_a_leader_is_compared(spark, changed, is_compared):
-    """It said nothing of the producer, and something else of another one."""
-    span = NewestSpan(10, 14, True, None, None, TS, None, ProducerState(3, 4, 14, 0, None, 10, TS))
-    live = [PLACE | {"high_watermark": 50}, PLACE | {"producer_id": 8, "current_transaction_start_offset": 20}]
-    kept = selected(
-        ODD_PRODUCERS,
-        CLEARS,
-        producer_spans=frame(spark, TABLES["producer_spans"], span_row(7, span)),
-        live_producers=frame(spark, TABLES["live_producers"], *live),
-        coverage=frame(spark, TABLES["coverage"], PLACE | {"is_judged": True, "tail": "CLEAN"} | changed),
-    )
-    assert [(each.answered_high_watermark, each.described) for each in kept] == ([(50, ())] if is_compared else [])
 
 
 def test_all_suspects_of_a_producer_come_together_with_their_number(spark):
@@ -229,8 +198,7 @@ def test_all_suspects_of_a_producer_come_together_with_their_number(spark):
 
 def test_the_core_judges_each_row_of_a_selection(spark):
     spans = frame(spark, TABLES["producer_spans"], *[span_row(*each) for each in newest_spans()])
-    others = {name: empty(spark, TABLES[name]) for name in ("live_producers", "coverage")}
-    odd, judge = odd_rows(ODD_PRODUCERS, {"producer_spans": spans, **others}, CLEARS), partial(of_producers, **CLEARS)
+    odd, judge = odd_rows(ODD_PRODUCERS, {"producer_spans": spans}, CLEARS), partial(of_producers, **CLEARS)
     found = arrow_of(rows_by_core("findings", odd, OddProducer, judge))
     expected = arrow_rows("findings", judge(rows_of(odd, OddProducer)))
     assert found.num_rows > 100

@@ -3,12 +3,11 @@
 Brokers are asked when a capture is taken over the wire.
 
 Only judged copies without damage are compared, and only what cannot have changed between the answer and the copy.
-`producer_findings` judges what is open in the log.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -19,7 +18,7 @@ from txnlib.core.findings.rule import FindingRow, QueryStep, Rule, found, known
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.core.kafka.transaction_state import NEVER_WRITTEN_STATES
 from txnlib.core.rows import OfProducer, OnPartition
-from txnlib.core.sql_text import last_records
+from txnlib.core.sql_text import IS_OPEN, last_records
 
 LIVE_ANSWER_DISAGREES: Final = Finding(
     name="LIVE_ANSWER_DISAGREES",
@@ -58,31 +57,61 @@ class DescribedTransaction:
     start_offset: int | None
 
 
-def of_open_transaction(
-    at: object,
-    described: Sequence[DescribedTransaction],
-    high_watermark: int | None,
-    *,
-    start: int,
-    epoch: int | None,
-    last_offset: int | None,
-) -> Iterator[FindingRow]:
-    """The finding about an open transaction that was in the log when the leader was asked, and that it describes
-    differently.
+@dataclass(frozen=True, slots=True)
+class LoggedTransaction(OfProducer):
+    """An open transaction whose start is exact, and what its leader said of the producer."""
 
-    `start` must be exact. Kafka: `DescribeProducersResponse`.
-    """
-    if not is_above(high_watermark, start):
-        return
-    is_unchanged = is_above(high_watermark, last_offset)
-    for live in described or [DescribedTransaction(None, None)]:
-        if start == live.start_offset and not (is_unchanged and epoch != live.producer_epoch):
+    start_offset: int
+    producer_epoch: int | None
+    last_offset: int | None
+    #: When the leader was asked.
+    high_watermark: int | None
+    described: tuple[DescribedTransaction, ...] = ()
+
+
+def of_logged(transactions: Iterable[LoggedTransaction]) -> Iterator[FindingRow]:
+    """The finding about each that was in the log when the leader was asked, and that it describes differently. Kafka:
+    `DescribeProducersResponse`."""
+    for each in transactions:
+        if not is_above(each.high_watermark, each.start_offset):
             continue
-        says = "no open transaction of the producer"
-        if live.start_offset is not None and live.producer_epoch is not None:
-            says = f"open since offset {live.start_offset}, producer epoch {live.producer_epoch}"
-        evidence = f"the log: open since offset {start}, producer epoch {known(epoch)}; the leader: {says}"
-        yield found(LIVE_ANSWER_DISAGREES, evidence, at, offset=start)
+        is_unchanged = is_above(each.high_watermark, each.last_offset)
+        for live in each.described or (DescribedTransaction(None, None),):
+            is_same_epoch = each.producer_epoch == live.producer_epoch
+            if each.start_offset == live.start_offset and (is_same_epoch or not is_unchanged):
+                continue
+            says = "no open transaction of the producer"
+            if live.start_offset is not None and live.producer_epoch is not None:
+                says = f"open since offset {live.start_offset}, producer epoch {live.producer_epoch}"
+            log = f"open since offset {each.start_offset}, producer epoch {known(each.producer_epoch)}"
+            yield found(LIVE_ANSWER_DISAGREES, f"the log: {log}; the leader: {says}", each, offset=each.start_offset)
+
+
+LOGGED_TRANSACTIONS: Final = Rule(
+    of="live_producers",
+    query=f"""
+    WITH answered AS (
+      SELECT topic, partition, max(high_watermark) AS high_watermark
+      FROM {{live_producers}}
+      LEFT SEMI JOIN (SELECT topic, partition FROM {{coverage}} WHERE {IS_SOUND}) AS sound USING (topic, partition)
+      GROUP BY topic, partition
+    ), described AS (
+      SELECT topic, partition, producer_id,
+        collect_list(struct(producer_epoch, current_transaction_start_offset AS start_offset)) AS described
+      FROM {{live_producers}} WHERE producer_id IS NOT NULL GROUP BY topic, partition, producer_id
+    ), opened AS (
+      SELECT topic, partition, producer_id, state.current_txn_first_offset AS start_offset,
+        state.producer_epoch AS producer_epoch, state.last_offset AS last_offset
+      FROM {{producer_spans}}
+      WHERE {IS_OPEN} AND is_start_exact AND state.current_txn_first_offset IS NOT NULL
+    )
+    SELECT /*+ BROADCAST(answered) */ topic, partition, producer_id, start_offset, producer_epoch, last_offset,
+      high_watermark, described
+    FROM opened JOIN answered USING (topic, partition)
+    LEFT JOIN described USING (topic, partition, producer_id)
+    """,
+    judge=of_logged,
+)
 
 
 @dataclass(frozen=True, slots=True)

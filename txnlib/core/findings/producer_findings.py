@@ -6,9 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from txnlib.core.copies import IS_SOUND
 from txnlib.core.finding import Finding, Severity, Topic
-from txnlib.core.findings.live_answer_findings import DescribedTransaction, of_open_transaction
 from txnlib.core.findings.metadata_findings import highest_producer_id, never_allocated
 from txnlib.core.findings.rule import INVALID_TIMESTAMP, FindingRow, Rule, as_json, found, is_unshown, unshown
 from txnlib.core.instants import clock_ms
@@ -98,9 +96,6 @@ class OddProducer(OfProducer):
     #: Including those that are not stored.
     suspects_count: int | None
     newest: NewestSpan | None
-    #: The high watermark when the leader was asked; None if it was not. And its open transactions of the producer.
-    answered_high_watermark: int | None = None
-    described: tuple[DescribedTransaction, ...] = ()
 
 
 def of_producers(
@@ -123,7 +118,6 @@ def of_producers(
             yield from _of_times(producer, span, as_of_ms + clock_tolerance_ms)
             if highest is not None:
                 yield from _of_producer_id(producer, span, highest, whole_metadata_ms)
-            yield from _of_answer(producer, span)
 
 
 def _of_suspect(producer: OddProducer, suspect: Suspect, producer_id_expiration_ms: int) -> Iterator[FindingRow]:
@@ -174,56 +168,26 @@ def _of_producer_id(
     yield from never_allocated(producer, highest, is_dated=is_dated, offset=first)
 
 
-def _of_answer(producer: OddProducer, span: NewestSpan) -> Iterator[FindingRow]:
-    state, start = span.state, span.state.current_txn_first_offset
-    if span.is_open and span.is_start_exact and start is not None:
-        yield from of_open_transaction(
-            producer,
-            producer.described,
-            producer.answered_high_watermark,
-            start=start,
-            epoch=state.producer_epoch,
-            last_offset=state.last_offset,
-        )
-
-
 #: The producers with suspect batches, or whose newest span may be odd. Rows that cannot matter are cleared.
 ODD_PRODUCERS: Final = Rule(
     of="producer_spans",
     query=f"""
-    WITH answered AS (
-      SELECT topic, partition, max(high_watermark) AS high_watermark
-      FROM {{live_producers}}
-      LEFT SEMI JOIN (SELECT topic, partition FROM {{coverage}} WHERE {IS_SOUND}) AS sound USING (topic, partition)
-      GROUP BY topic, partition
-    ), described AS (
-      SELECT topic, partition, producer_id,
-        collect_list(struct(producer_epoch, current_transaction_start_offset AS start_offset)) AS described
-      FROM {{live_producers}} WHERE producer_id IS NOT NULL GROUP BY topic, partition, producer_id
-    ), spans AS (
-      SELECT /*+ BROADCAST(answered) */ *, {IS_NEWEST} AS is_last,
-        first_offset IS NOT NULL AND marker_offset IS NULL AS is_open
-      FROM {{producer_spans}} LEFT JOIN answered USING (topic, partition)
-    ), judged AS (
-      SELECT *,
-        (is_open AND state.last_timestamp > :as_of_ms + :clock_tolerance_ms)
+    WITH judged AS (
+      SELECT *, {IS_NEWEST} AS is_last,
+        (first_offset IS NOT NULL AND marker_offset IS NULL
+          AND state.last_timestamp > :as_of_ms + :clock_tolerance_ms)
           OR (NOT {is_shown("state.last_timestamp")})
           OR (state.current_txn_first_offset IS NOT NULL AND NOT {is_shown("first_timestamp_ms")})
-          OR (producer_id > :highest)
-          OR (is_open AND high_watermark IS NOT NULL) AS may_be_odd
-      FROM spans
-    ), odd AS (
-      SELECT topic, partition, producer_id, collect_list(suspect) AS suspects,
-        max(suspects_count) FILTER (WHERE is_last) AS suspects_count,
-        first(struct(first_offset, last_offset, is_start_exact, marker_offset, marker_ms, first_timestamp_ms,
-          is_broker_clock, state)) FILTER (WHERE is_last AND may_be_odd) AS newest,
-        max(high_watermark) AS answered_high_watermark
-      FROM judged
-      WHERE suspect IS NOT NULL OR (is_last AND (may_be_odd OR suspects_count > {SUSPECTS_KEPT}))
-      GROUP BY topic, partition, producer_id
+          OR (producer_id > :highest) AS may_be_odd
+      FROM {{producer_spans}}
     )
-    SELECT topic, partition, producer_id, suspects, suspects_count, newest, answered_high_watermark, described
-    FROM odd LEFT JOIN described USING (topic, partition, producer_id)
+    SELECT topic, partition, producer_id, collect_list(suspect) AS suspects,
+      max(suspects_count) FILTER (WHERE is_last) AS suspects_count,
+      first(struct(first_offset, last_offset, is_start_exact, marker_offset, marker_ms, first_timestamp_ms,
+        is_broker_clock, state)) FILTER (WHERE is_last AND may_be_odd) AS newest
+    FROM judged
+    WHERE suspect IS NOT NULL OR (is_last AND (may_be_odd OR suspects_count > {SUSPECTS_KEPT}))
+    GROUP BY topic, partition, producer_id
     """,
     judge=of_producers,
     given={"highest": highest_producer_id},
