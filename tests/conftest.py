@@ -49,7 +49,7 @@ OF_SPARK = re.compile(r"\bmark\.(classic|both)\b")
 def pytest_addoption(parser: pytest.Parser) -> None:
     shared_modules.pytest_addoption(parser)
     parser.addoption("--engine", choices=("embedded", "spark"), default="embedded", help="the engine of `spark`")
-    parser.addoption("--renew", action="store_true", help="write the files of tests/jobs/test_screens.py anew")
+    parser.addoption("--renew", action="store_true", help="write the golden files (screens) anew")
 
 
 def pytest_configure(config: pytest.Config) -> None:
