@@ -18,7 +18,6 @@ from tests.support.log_bytes import encode_offset_commit_key, encode_offset_comm
 from tests.support.refutations import (
     END,
     NO_COMMIT,
-    NO_COORDINATOR,
     NOTHING_ELSE,
     OF_4_1,
     OF_V2,
@@ -41,6 +40,7 @@ from tests.support.refutations import (
     with_an_id_of_v2,
     with_metadata,
 )
+from tests.support.schedule_text import schedules_of
 from tests.support.schedules import Expected, Schedule, Schedules, Story, Told, built, wrong
 from txnlib.core.kafka.transaction_log import OffsetCommit, OffsetCommitKey, TopicPartition, TransactionLogEntry
 from txnlib.core.kafka.transaction_state import TransactionState
@@ -53,247 +53,106 @@ OWNED = Schedules()
 
 # ---- A whole history that the partition refutes
 
+OWNED |= schedules_of("""
+    # A marker of a coordinator epoch, with or without a decision of that leader epoch.
+    marker_of_a_coordinator_epoch_that_no_record_has:
+        Empty 0 | beat 0 | T 1m | write 2m | COMMIT 31m coordinator_epoch=12 | write 1h | elected → refuted
+    marker_that_no_decision_explains:
+        Empty 0 | beat 0 | T 1m | write 2m | COMMIT 31m | write 1h | elected → refuted
+    marker_of_a_later_coordinator_whose_decision_is_there:
+        Empty 0 | beat 0 | T 1m | write 2m | Ongoing 2m-5ms leader_epoch=12 | PrepareCommit 31m-10ms leader_epoch=12 |
+        CompleteCommit 31m+10ms leader_epoch=12 | COMMIT 31m coordinator_epoch=12 | write 1h | elected → safe
 
-def second_marker(coordinator_epoch: int, decided: int | None) -> Schedule:
-    """A marker at 07:31, of a coordinator epoch; `decided`: the leader epoch of its decision, if there is one."""
+    # The id's gap-free log has the epochs 0 and 1; the open records have another.
+    eight_epochs_ahead_of_a_gap_free_log:
+        Empty 0 | beat 0 | T 1m | Empty 20m epoch=1 | write 30m epoch=9 | elected → refuted
+    eight_epochs_ahead_under_one_leader:
+        Empty 0 | beat 0 | T 1m | Empty 20m epoch=1 | write 30m epoch=9 | beat 100m | one leader → refuted
+    one_epoch_ahead_of_a_gap_free_log:
+        Empty 0 | beat 0 | T 1m | Empty 20m epoch=1 | write 30m epoch=2 | elected → refuted
+    at_the_epoch_of_a_gap_free_log:
+        Empty 0 | beat 0 | T 1m | Empty 20m epoch=1 | write 30m epoch=1 | elected → safe
 
-    def of(s: Story) -> Expected:
-        s.note("Empty", 0)
-        s.beat(0)
-        s.transaction(MINUTE)
-        s.write(2 * MINUTE)
-        at = 31 * MINUTE
-        if decided is not None:
-            s.note("Ongoing", 2 * MINUTE - 5, [s.place], leader_epoch=decided)
-            s.note("PrepareCommit", at - 10, [s.place], start=2 * MINUTE - 5, leader_epoch=decided)
-            s.note("CompleteCommit", at + 10, (), start=2 * MINUTE - 5, leader_epoch=decided)
-        s.c.mark(s.place, s.pid, 0, "COMMIT", at, coordinator_epoch=coordinator_epoch)
-        s.write(HOUR)
-        elected_since(s)
-        return refuted(s) if decided is None else safe(s)
+    # A COMMIT of the same epoch on another partition, of which a record tells or not; then the producer restarts.
+    commit_on_a_sibling_that_no_record_explains:
+        Empty 0 | beat 0 | write 1m | write 1m on 1 | COMMIT 2m on 1 | Empty 20m epoch=1 | beat 100m on 1 |
+        elected → refuted
+    commit_on_a_sibling_that_a_record_explains:
+        Empty 0 | beat 0 | write 1m | write 1m on 1 | Ongoing 1m-5ms on 1 | end 2m on 1 | Empty 20m epoch=1 |
+        beat 100m on 1 | elected → safe
 
-    return of
+    # All markers have coordinator epoch 44, and every coordinator here is at 0.
+    folder_mirrored_from_a_cluster_of_later_coordinators:
+        Empty 0 | write 1m | COMMIT 2m coordinator_epoch=44 | write 3m | beat 0 | elected → refuted
 
-
-OWNED |= {
-    "marker_of_a_coordinator_epoch_that_no_record_has": second_marker(12, None),
-    "marker_that_no_decision_explains": second_marker(0, None),
-    "marker_of_a_later_coordinator_whose_decision_is_there": second_marker(12, 12),
-}
-
-
-def ahead(epoch: int, *, elected: bool = True, is_safe: bool = False) -> Schedule:
-    """The id's gap-free log has the epochs 0 and 1; the open records have another."""
-
-    def of(s: Story) -> Expected:
-        s.note("Empty", 0)
-        s.beat(0)
-        s.transaction(MINUTE)
-        s.note("Empty", 20 * MINUTE, epoch=1)
-        s.write(30 * MINUTE, epoch)
-        if elected:
-            elected_since(s)
-        else:
-            s.beat(100 * MINUTE)
-            one_leader(s)
-        return safe(s) if is_safe else refuted(s)
-
-    return of
-
-
-OWNED |= {
-    "eight_epochs_ahead_of_a_gap_free_log": ahead(9),
-    "eight_epochs_ahead_under_one_leader": ahead(9, elected=False),
-    "one_epoch_ahead_of_a_gap_free_log": ahead(2),
-    "at_the_epoch_of_a_gap_free_log": ahead(1, is_safe=True),
-}
-
-
-def committed_on_a_sibling(*, decided: bool) -> Schedule:
-    """A COMMIT of the same epoch on another partition, of which a record tells or not; then the producer restarts."""
-
-    def of(s: Story) -> Expected:
-        sibling = (s.topic, 1)
-        s.note("Empty", 0)
-        s.beat(0)
-        s.write(MINUTE)
-        s.c.write(sibling, s.pid, 0, MINUTE)
-        if decided:
-            s.note("Ongoing", MINUTE - 5, [sibling])
-            s.end(2 * MINUTE, start=MINUTE - 5, places=[sibling])
-        else:
-            s.c.mark(sibling, s.pid, 0, "COMMIT", 2 * MINUTE)
-        s.note("Empty", 20 * MINUTE, epoch=1)
-        s.beat(100 * MINUTE, partition=1)
-        elected_since(s)
-        return safe(s) if decided else refuted(s)
-
-    return of
-
-
-OWNED |= {
-    "commit_on_a_sibling_that_no_record_explains": committed_on_a_sibling(decided=False),
-    "commit_on_a_sibling_that_a_record_explains": committed_on_a_sibling(decided=True),
-}
-
-
-@OWNED
-def folder_mirrored_from_a_cluster_of_later_coordinators(s: Story) -> Expected:
-    """All markers have coordinator epoch 44, and every coordinator here is at 0."""
-    s.note("Empty", 0)
-    s.write(MINUTE)
-    s.c.mark(s.place, s.pid, 0, "COMMIT", 2 * MINUTE, coordinator_epoch=44)
-    s.write(3 * MINUTE)
-    s.beat(0)
-    elected_since(s)
-    return refuted(s)
-
-
-def created_at(created: int, *, is_safe: bool) -> Schedule:
-    """The record that created the producer id, before or after a whole transaction here that no record explains."""
-
-    def of(s: Story) -> Expected:
-        s.note("Empty", created)
-        tick(s, -25 * HOUR)
-        if is_safe:
-            s.transaction(-24 * HOUR)
-        else:
-            s.write(-24 * HOUR)
-            s.c.mark(s.place, s.pid, 0, "COMMIT", -24 * HOUR + MINUTE)
-        s.write(MINUTE)
-        elected_since(s)
-        return safe(s) if is_safe else refuted(s)
-
-    return of
-
-
-OWNED |= {
-    "marker_a_day_older_than_its_producer_id": created_at(0, is_safe=False),
-    "marker_younger_than_its_producer_id": created_at(-25 * HOUR, is_safe=True),
-}
+    # The record that created the producer id, after a marker here that no record explains, or before a whole
+    # transaction.
+    marker_a_day_older_than_its_producer_id:
+        Empty 0 | tick -25h | write -24h | COMMIT -24h+1m | write 1m | elected → refuted
+    marker_younger_than_its_producer_id:
+        Empty -25h | tick -25h | T -24h | write 1m | elected → safe
+""")
 
 
 # ---- As many markers as decisions
 
-
-def sent_again(*, lost: bool, failover: bool = False, compared: bool = True) -> Schedule:
-    """The first COMMIT's marker is sent again and ends a late write; the second COMMIT's marker is lost, or there."""
-
-    def of(s: Story) -> Expected:
-        led_by_another(s)
-        later = {"leader_epoch": 1} if failover else {}
-        again = {"coordinator_epoch": 1} if failover else {}
-        if compared:
-            s.beat(0, 5 * MINUTE, 10 * MINUTE)
-        else:
-            tick(s, 0, 5 * MINUTE)
-        s.note("Empty", MINUTE)
-        s.note("Ongoing", T - 100, [s.place])
-        s.write(T - 90)
-        s.note("PrepareCommit", T, [s.place], start=T - 100)
-        s.c.mark(s.place, s.pid, 0, "COMMIT", T + 5)
-        s.write(T + 6)
-        s.c.mark(s.place, s.pid, 0, "COMMIT", T + 70, **again)
-        s.note("CompleteCommit", T + 80, (), start=T - 100, **later)
-        s.note("Ongoing", T + 100, [s.place], **later)
-        s.write(T + 120)
-        s.note("PrepareCommit", T + 200, [s.place], start=T + 100, **later)
-        if not lost:
-            s.c.mark(s.place, s.pid, 0, "COMMIT", T + 215, **again)
-            s.write(T + 260)
-        s.note("CompleteCommit", T + 230, (), start=T + 100, **later)
-        if compared:
-            elected_since(s)
-            s.beat(110 * MINUTE, leader_epoch=3)
-        else:
-            tick(s, 100 * MINUTE, leader_epoch=3)
-        return unsafe(s, fails=NO_COMMIT) if lost else safe(s)
-
-    return of
-
-
-OWNED |= {
-    "as_many_markers_as_decisions": sent_again(lost=True),
-    "as_many_markers_as_decisions_after_a_failover": sent_again(lost=True, failover=True, compared=False),
-    "as_many_markers_as_decisions_after_a_failover_by_known_clocks": sent_again(lost=True, failover=True),
-    "a_marker_more_than_decisions": sent_again(lost=False),
-    "a_marker_more_than_decisions_after_a_failover": sent_again(lost=False, failover=True),
-}
+OWNED |= schedules_of("""
+    # The first COMMIT's marker is sent again and ends a late write; the second COMMIT's marker is lost, or there.
+    as_many_markers_as_decisions:
+        led by another | beat 0 5m 10m | Empty 1m | Ongoing 20m-100ms | write 20m-90ms | PrepareCommit 20m |
+        COMMIT 20m+5ms | write 20m+6ms | COMMIT 20m+70ms | CompleteCommit 20m+80ms | Ongoing 20m+100ms |
+        write 20m+120ms | PrepareCommit 20m+200ms | CompleteCommit 20m+230ms | elected |
+        beat 110m leader_epoch=3 → unsafe NO_COMMIT
+    as_many_markers_as_decisions_after_a_failover:
+        led by another | tick 0 5m | Empty 1m | Ongoing 20m-100ms | write 20m-90ms | PrepareCommit 20m |
+        COMMIT 20m+5ms | write 20m+6ms | COMMIT 20m+70ms coordinator_epoch=1 | CompleteCommit 20m+80ms leader_epoch=1 |
+        Ongoing 20m+100ms leader_epoch=1 | write 20m+120ms | PrepareCommit 20m+200ms leader_epoch=1 |
+        CompleteCommit 20m+230ms leader_epoch=1 | tick 100m leader_epoch=3 → unsafe NO_COMMIT
+    as_many_markers_as_decisions_after_a_failover_by_known_clocks:
+        led by another | beat 0 5m 10m | Empty 1m | Ongoing 20m-100ms | write 20m-90ms | PrepareCommit 20m |
+        COMMIT 20m+5ms | write 20m+6ms | COMMIT 20m+70ms coordinator_epoch=1 | CompleteCommit 20m+80ms leader_epoch=1 |
+        Ongoing 20m+100ms leader_epoch=1 | write 20m+120ms | PrepareCommit 20m+200ms leader_epoch=1 |
+        CompleteCommit 20m+230ms leader_epoch=1 | elected | beat 110m leader_epoch=3 → unsafe NO_COMMIT
+    a_marker_more_than_decisions:
+        led by another | beat 0 5m 10m | Empty 1m | Ongoing 20m-100ms | write 20m-90ms | PrepareCommit 20m |
+        COMMIT 20m+5ms | write 20m+6ms | COMMIT 20m+70ms | CompleteCommit 20m+80ms | Ongoing 20m+100ms |
+        write 20m+120ms | PrepareCommit 20m+200ms | COMMIT 20m+215ms | write 20m+260ms | CompleteCommit 20m+230ms |
+        elected | beat 110m leader_epoch=3 → safe
+    a_marker_more_than_decisions_after_a_failover:
+        led by another | beat 0 5m 10m | Empty 1m | Ongoing 20m-100ms | write 20m-90ms | PrepareCommit 20m |
+        COMMIT 20m+5ms | write 20m+6ms | COMMIT 20m+70ms coordinator_epoch=1 | CompleteCommit 20m+80ms leader_epoch=1 |
+        Ongoing 20m+100ms leader_epoch=1 | write 20m+120ms | PrepareCommit 20m+200ms leader_epoch=1 |
+        COMMIT 20m+215ms coordinator_epoch=1 | write 20m+260ms | CompleteCommit 20m+230ms leader_epoch=1 | elected |
+        beat 110m leader_epoch=3 → safe
+""")
 
 
 # ---- One clock that was two
 
+OWNED |= schedules_of("""
+    # CompleteCommit (said 100 ms after 20 min, written 70 ms later) is all that compaction left of the id. A broker
+    # that is 120 ms ahead stamped the marker in leader epoch 0; broker 1, which leads both today, did not.
+    marker_of_the_commit_before_by_a_former_leader:
+        write 20m-20ms | COMMIT 20m+5ms stamp=20m+125ms | write 20m+60ms | beat 5m 10m | elected | Ongoing 20m+50ms |
+        PrepareCommit 20m+100ms | CompleteCommit 20m+170ms updated=20m+100ms | compacted → unsafe NO_COMMIT
 
-def only_the_completion(s: Story, start: int = T + 50, **changes: Any) -> None:
-    """CompleteCommit (said t+100, written t+170) is all that compaction left of the id."""
-    s.note("Ongoing", start, [s.place], **changes)
-    s.note("PrepareCommit", T + 100, [s.place], start=start, **changes)
-    s.note("CompleteCommit", T + 170, (), start=start, last_update_timestamp_ms=NOON + T + 100, **changes)
-    compacted(s)
-
-
-@OWNED
-def marker_of_the_commit_before_by_a_former_leader(s: Story) -> Expected:
-    """A broker that is 120 ms ahead stamped it in leader epoch 0; broker 1, which leads both today, did not."""
-    s.write(T - 20)
-    s.c.mark(s.place, s.pid, 0, "COMMIT", T + 5, stamp=T + 125)
-    s.write(T + 60)
-    s.beat(5 * MINUTE, 10 * MINUTE, leader_epoch=0)
-    elected_since(s)
-    only_the_completion(s)
-    return unsafe(s, fails=NO_COMMIT)
-
-
-def pairs_of_150_ms(s: Story) -> None:
-    """Six decisions and their markers, by a leader whose clock is 150 ms ahead of the coordinator's."""
-    s.beat(*(n * MINUTE for n in (1, 3, 5)), *(n * MINUTE for n in (40, 50, 60)))
-
-
-@OWNED
-def marker_of_the_commit_before_by_a_clock_150_ms_ahead(s: Story) -> Expected:
-    """Commits follow each other every 100 ms."""
-    led_by_another(s, skew=150)
-    pairs_of_150_ms(s)
-    s.write(T - 20)
-    s.c.mark(s.place, s.pid, 0, "COMMIT", T + 5)
-    s.write(T + 60)
-    elected_since(s)
-    only_the_completion(s)
-    return unsafe(s, fails=NO_COMMIT)
-
-
-@OWNED
-def own_marker_by_a_clock_150_ms_ahead(s: Story) -> Expected:
-    """The control: its marker is there, and a late write follows."""
-    led_by_another(s, skew=150)
-    pairs_of_150_ms(s)
-    s.write(T - 20)
-    s.c.mark(s.place, s.pid, 0, "COMMIT", T + 5)
-    s.write(T + 60)
-    s.c.mark(s.place, s.pid, 0, "COMMIT", T + 130)
-    s.write(T + 190)
-    elected_since(s)
-    only_the_completion(s)
-    return safe(s)
-
-
-@OWNED
-def two_decisions_and_the_marker_of_the_first_by_a_clock_150_ms_ahead(s: Story) -> Expected:
-    """Gap-free: the measured offset gives the marker to the first decision, a clock taken as one to the second."""
-    led_by_another(s, skew=150)
-    pairs_of_150_ms(s)
-    s.note("Empty", MINUTE)
-    s.note("Ongoing", T - 60, [s.place])
-    s.write(T - 50)
-    s.note("PrepareCommit", T, [s.place], start=T - 60)
-    s.c.mark(s.place, s.pid, 0, "COMMIT", T + 5)
-    s.note("CompleteCommit", T + 20, (), start=T - 60)
-    s.note("Ongoing", T + 50, [s.place])
-    s.write(T + 60)
-    s.note("PrepareCommit", T + 100, [s.place], start=T + 50)
-    s.note("CompleteCommit", T + 170, (), start=T + 50)
-    elected_since(s)
-    return unsafe(s, fails=NO_COMMIT)
+    # Commits follow each other every 100 ms. Six pairs of a decision and its marker show that the leader's clock is
+    # 150 ms ahead of the coordinator's.
+    marker_of_the_commit_before_by_a_clock_150_ms_ahead:
+        led by another skew=150ms | beat 1m 3m 5m 40m 50m 1h | write 20m-20ms | COMMIT 20m+5ms | write 20m+60ms |
+        elected | Ongoing 20m+50ms | PrepareCommit 20m+100ms | CompleteCommit 20m+170ms updated=20m+100ms |
+        compacted → unsafe NO_COMMIT
+    # The control: its marker is there, and a late write follows.
+    own_marker_by_a_clock_150_ms_ahead:
+        led by another skew=150ms | beat 1m 3m 5m 40m 50m 1h | write 20m-20ms | COMMIT 20m+5ms | write 20m+60ms |
+        COMMIT 20m+130ms | write 20m+190ms | elected | Ongoing 20m+50ms | PrepareCommit 20m+100ms |
+        CompleteCommit 20m+170ms updated=20m+100ms | compacted → safe
+    # Gap-free: the measured offset gives the marker to the first decision, a clock taken as one to the second.
+    two_decisions_and_the_marker_of_the_first_by_a_clock_150_ms_ahead:
+        led by another skew=150ms | beat 1m 3m 5m 40m 50m 1h | Empty 1m | Ongoing 20m-60ms | write 20m-50ms |
+        PrepareCommit 20m | COMMIT 20m+5ms | CompleteCommit 20m+20ms | Ongoing 20m+50ms | write 20m+60ms |
+        PrepareCommit 20m+100ms | CompleteCommit 20m+170ms | elected → unsafe NO_COMMIT
+""")
 
 
 @OWNED
@@ -313,53 +172,28 @@ def marker_before_a_coordinator_that_moved(s: Story) -> Expected:
     return unsafe(s, fails=NO_COMMIT)
 
 
-@OWNED
-def one_commit_and_one_marker_by_a_former_leader(s: Story) -> Expected:
-    """Gap-free, one COMMIT and one marker 30 ms apart: there is no other marker that it could be."""
-    s.note("Empty", MINUTE)
-    s.beat(0)
-    s.note("Ongoing", T - 60, [s.place])
-    s.write(T - 50)
-    s.note("PrepareCommit", T, [s.place], start=T - 60)
-    s.c.mark(s.place, s.pid, 0, "COMMIT", T + 5, stamp=T - 30)
-    s.note("CompleteCommit", T + 10, (), start=T - 60)
-    s.write(T + 60)
-    elected_since(s)
-    return safe(s)
+OWNED |= schedules_of("""
+    # Gap-free, one COMMIT and one marker 30 ms apart: there is no other marker that it could be.
+    one_commit_and_one_marker_by_a_former_leader:
+        Empty 1m | beat 0 | Ongoing 20m-60ms | write 20m-50ms | PrepareCommit 20m | COMMIT 20m+5ms stamp=20m-30ms |
+        CompleteCommit 20m+10ms | write 20m+60ms | elected → safe
+""")
 
 
 # ---- Stamps in front that stamps behind contradict
 
-
-def foreign(s: Story, *times: int, **changes: Any) -> None:
-    """Transactions of a producer that no coordinator knows: their markers show a clock, and compare it with none."""
-    for at in times:
-        s.c.write(s.place, s.pid + 700, 0, at, **changes)
-        s.c.mark(s.place, s.pid + 700, 0, "COMMIT", at + 10, **changes)
-
-
-def front(*, lost: bool) -> Schedule:
-    """A leader was ten minutes ahead. A decision at +2 min has lost its marker, or has it; behind are +5 and +30."""
-
-    def of(s: Story) -> Expected:
-        ahead_of = 10 * MINUTE
-        s.note("Empty", 0)
-        foreign(s, 110 * SECOND, stamp=110 * SECOND + ahead_of)
-        s.begin(112 * SECOND)
-        s.end(2 * MINUTE, start=112 * SECOND, lost=[s.place] if lost else ())
-        if not lost:
-            s.write(3 * MINUTE)
-        foreign(s, 5 * MINUTE, leader_epoch=3)
-        foreign(s, 30 * MINUTE, leader_epoch=4)
-        return unsafe(s, fails=NO_COMMIT) if lost else safe(s)
-
-    return of
-
-
-OWNED |= {
-    "stamp_in_front_that_those_behind_contradict": front(lost=True),
-    "stamp_in_front_that_those_behind_contradict_beside_a_marker": front(lost=False),
-}
+OWNED |= schedules_of("""
+    # A leader was ten minutes ahead, as the marker of a producer shows that no coordinator knows. A decision of 2 min
+    # has lost its marker, or has it; behind are stamps of 5 and 30 min.
+    stamp_in_front_that_those_behind_contradict:
+        Empty 0 | write 110s pid=+700 stamp=12m-10s | COMMIT 110s+10ms pid=+700 stamp=12m-10s | begin 112s |
+        end 2m lost | write 5m pid=+700 leader_epoch=3 | COMMIT 5m+10ms pid=+700 leader_epoch=3 |
+        write 30m pid=+700 leader_epoch=4 | COMMIT 30m+10ms pid=+700 leader_epoch=4 → unsafe NO_COMMIT
+    stamp_in_front_that_those_behind_contradict_beside_a_marker:
+        Empty 0 | write 110s pid=+700 stamp=12m-10s | COMMIT 110s+10ms pid=+700 stamp=12m-10s | begin 112s | end 2m |
+        write 3m | write 5m pid=+700 leader_epoch=3 | COMMIT 5m+10ms pid=+700 leader_epoch=3 |
+        write 30m pid=+700 leader_epoch=4 | COMMIT 30m+10ms pid=+700 leader_epoch=4 → safe
+""")
 
 
 def dated_hole(in_front: int, *, is_safe: bool) -> Schedule:
@@ -495,102 +329,51 @@ OWNED |= {
 
 # ---- Older than what it is made of
 
-
-def young(*, assigned: int, epoch: int = 0, is_safe: bool) -> Schedule:
-    """Stamps around it are two hours old by a leader whose clock is behind, or right; a record handed out its epoch."""
-
-    def of(s: Story) -> Expected:
-        written, skew = assigned + 5 * SECOND, 0 if is_safe else -2 * HOUR
-        led_by_another(s, skew)
-        if epoch:
-            s.note("Empty", -3 * HOUR)
-        s.note("Empty", assigned, epoch=epoch)
-        tick(s, assigned - MINUTE, skew=skew)
-        s.write(written, epoch, stamp=written + skew)
-        tick(s, assigned + MINUTE, skew=skew)
-        return safe(s) if is_safe else unsafe(s, fails=OLD_ENOUGH)
-
-    return of
-
-
-OWNED |= {
-    "producer_id_created_three_minutes_ago": young(assigned=END - 3 * MINUTE, is_safe=False),
-    "epoch_handed_out_three_minutes_ago": young(assigned=END - 3 * MINUTE, epoch=1, is_safe=False),
-    "producer_id_created_two_hours_ago": young(assigned=END - 2 * HOUR, is_safe=True),
-    "epoch_handed_out_two_hours_ago": young(assigned=END - 2 * HOUR, epoch=1, is_safe=True),
-}
+OWNED |= schedules_of("""
+    # Stamps around it are two hours old by a leader whose clock is behind, or right; a record handed out its producer
+    # id or its epoch.
+    producer_id_created_three_minutes_ago:
+        led by another skew=-2h | Empty 177m | tick 176m skew=-2h | write 177m+5s stamp=57m+5s |
+        tick 178m skew=-2h → unsafe OLD_ENOUGH
+    epoch_handed_out_three_minutes_ago:
+        led by another skew=-2h | Empty -3h | Empty 177m epoch=1 | tick 176m skew=-2h |
+        write 177m+5s epoch=1 stamp=57m+5s | tick 178m skew=-2h → unsafe OLD_ENOUGH
+    producer_id_created_two_hours_ago:
+        led by another | Empty 1h | tick 59m | write 1h+5s stamp=1h+5s | tick 61m → safe
+    epoch_handed_out_two_hours_ago:
+        led by another | Empty -3h | Empty 1h epoch=1 | tick 59m | write 1h+5s epoch=1 stamp=1h+5s | tick 61m → safe
+""")
 
 
 # ---- STUCK shown as HANGING
 
-
-def prepared(marked: int, verdict: str, *, two_clocks: bool = False, **expected: Any) -> Schedule:
-    """PrepareCommit (begun t-200 ms, decided t) is all that is left; a marker is older, or its own."""
-
-    def of(s: Story) -> Expected:
-        if two_clocks:
-            led_by_another(s)
-            s.beat(*(n * MINUTE for n in (2, 4, 40, 50)))
-        s.beat(0)
-        if marked < 0:
-            s.write(T - 700)
-            s.c.mark(s.place, s.pid, 0, "COMMIT", T + marked)
-            s.write(T - 190)
-        else:
-            s.write(T - 190)
-            s.c.mark(s.place, s.pid, 0, "COMMIT", T + marked)
-            s.write(T + marked + 5)
-        s.note("Ongoing", T - 200, [s.place])
-        s.note("PrepareCommit", T, [s.place], start=T - 200)
-        s.beat(100 * MINUTE)
-        compacted(s)
-        return unsafe(s, verdict, **expected)
-
-    return of
-
-
-OWNED |= {
-    "prepared_behind_an_older_marker": prepared(-600, "STUCK", reason="MARKER_OVERDUE"),
-    "prepared_behind_an_older_marker_by_two_clocks": prepared(-600, "STUCK", two_clocks=True, reason="MARKER_OVERDUE"),
-    "prepared_with_its_marker_and_a_late_write": prepared(5, "HANGING", reason="WRITTEN_AFTER_MARKER"),
-}
+OWNED |= schedules_of("""
+    # PrepareCommit (begun 200 ms before 20 min) is all that is left; a marker is older, or its own.
+    prepared_behind_an_older_marker:
+        beat 0 | write 20m-700ms | COMMIT 20m-600ms | write 20m-190ms | Ongoing 20m-200ms | PrepareCommit 20m |
+        beat 100m | compacted → STUCK reason=MARKER_OVERDUE
+    prepared_behind_an_older_marker_by_two_clocks:
+        led by another | beat 2m 4m 40m 50m | beat 0 | write 20m-700ms | COMMIT 20m-600ms | write 20m-190ms |
+        Ongoing 20m-200ms | PrepareCommit 20m | beat 100m | compacted → STUCK reason=MARKER_OVERDUE
+    prepared_with_its_marker_and_a_late_write:
+        beat 0 | write 20m-190ms | COMMIT 20m+5ms | write 20m+10ms | Ongoing 20m-200ms | PrepareCommit 20m | beat 100m |
+        compacted → unsafe reason=WRITTEN_AFTER_MARKER
+""")
 
 
 # ---- A producer id that its id gave up for good
 
+OWNED |= schedules_of("""
+    # The id expired and came back with another producer id, which is Ongoing.
+    producer_id_that_its_id_gave_up_for_good:
+        Empty 0 | T 1m | write 2m | beat 0 10m | tombstone 20m | Empty 21m pid=+1 timeout=3h |
+        Ongoing 22m on 1 pid=+1 timeout=3h | write 22m+5ms on 1 pid=+1 | beat 100m | one leader → safe
 
-def gave_up(pid_of_later: int, *, is_safe: bool) -> Schedule:
-    """The id expired and came back with another producer id, which is Ongoing with this partition; or with the same."""
-
-    def of(s: Story) -> Expected:
-        s.note("Empty", 0)
-        s.late_write(2 * MINUTE)
-        s.beat(0, 10 * MINUTE)
-        s.note(None, 20 * MINUTE)
-        s.note("Empty", 21 * MINUTE, pid=s.pid + pid_of_later, transaction_timeout_ms=3 * HOUR)
-        s.note("Ongoing", 22 * MINUTE, [(s.topic, 1)], pid=s.pid + pid_of_later, transaction_timeout_ms=3 * HOUR)
-        s.c.write((s.topic, 1), s.pid + pid_of_later, 0, 22 * MINUTE + 5)
-        s.beat(100 * MINUTE)
-        one_leader(s)
-        return s.expect("HANGING", is_safe=is_safe)
-
-    return of
-
-
-OWNED["producer_id_that_its_id_gave_up_for_good"] = gave_up(1, is_safe=True)
-
-
-@OWNED
-def producer_id_that_its_id_still_has(s: Story) -> Expected:
-    """The control: the same producer id is Ongoing, and may come to include the partition."""
-    s.note("Empty", 0)
-    s.late_write(2 * MINUTE)
-    s.beat(0, 10 * MINUTE)
-    s.note("Ongoing", 22 * MINUTE, [(s.topic, 1)], transaction_timeout_ms=3 * HOUR)
-    s.c.write((s.topic, 1), s.pid, 0, 22 * MINUTE + 5)
-    s.beat(100 * MINUTE)
-    one_leader(s)
-    return unsafe(s, fails=NO_COORDINATOR)
+    # The control: the same producer id is Ongoing, and may come to include the partition.
+    producer_id_that_its_id_still_has:
+        Empty 0 | T 1m | write 2m | beat 0 10m | Ongoing 22m on 1 timeout=3h | write 22m+5ms on 1 | beat 100m |
+        one leader → unsafe NO_COORDINATOR
+""")
 
 
 # ---- A hole behind the open batch in the leader's own copy
@@ -621,22 +404,12 @@ OWNED |= {
 
 # ---- PrepareCommit with its marker here, and no completion
 
-
-def unfinished(decided: int, **expected: Any) -> Schedule:
-    def of(s: Story) -> Expected:
-        s.beat(0)
-        s.begin(decided - MINUTE)
-        s.end(decided, start=decided - MINUTE, complete=False)
-        s.beat(decided - 10 * MINUTE)
-        return unsafe(s, None, **expected)
-
-    return of
-
-
-OWNED |= {
-    "coordinator_that_does_not_finish": unfinished(HOUR, finds=("*",)),
-    "coordinator_that_is_about_to_finish": unfinished(END - MINUTE, never_finds=("*",)),
-}
+OWNED |= schedules_of("""
+    coordinator_that_does_not_finish:
+        beat 0 | begin 59m | end 1h incomplete | beat 50m → closed finds=*
+    coordinator_that_is_about_to_finish:
+        beat 0 | begin 178m | end 179m incomplete | beat 169m → closed never_finds=*
+""")
 
 
 # ---- Producer snapshots of the leader
@@ -730,13 +503,10 @@ MORE |= {
 
 # ---- What an action is called
 
-
-@MORE
-def two_epochs_ahead_of_an_ongoing_transaction(s: Story) -> Expected:
-    s.note("Ongoing", END - 30 * SECOND, [s.place])
-    s.write(5 * MINUTE, epoch=2)
-    s.beat(0, 10 * MINUTE, 100 * MINUTE)
-    return unsafe(s, fails=NO_COORDINATOR)
+MORE |= schedules_of("""
+    two_epochs_ahead_of_an_ongoing_transaction:
+        Ongoing 3h-30s | write 5m epoch=2 | beat 0 10m 100m → unsafe NO_COORDINATOR
+""")
 
 
 # ---- Nobody's producer ids
@@ -777,22 +547,15 @@ def nobodys_with_an_election_since(s: Story) -> Expected:
     return unsafe(s, fails=NO_COMMIT, never_says=("a log was lost", "compaction removed its tombstone"))
 
 
-@ORPHANS
-def nobodys_in_a_folder_mirrored_from_another_cluster(s: Story) -> Expected:
-    """Its own marker has coordinator epoch 44, and every coordinator here is at 0."""
-    s.write(30 * SECOND)
-    s.c.mark(s.place, s.pid, 0, "COMMIT", 40 * SECOND, coordinator_epoch=44)
-    orphan(s, elected=False)
-    return refuted(s)
+ORPHANS |= schedules_of("""
+    # Its own marker has coordinator epoch 44, and every coordinator here is at 0.
+    nobodys_in_a_folder_mirrored_from_another_cluster:
+        write 30s | COMMIT 40s coordinator_epoch=44 | beat 0 | write 1m | beat 100m | one leader → refuted
 
-
-@ORPHANS
-def nobodys_with_a_marker_of_a_coordinator_of_this_cluster(s: Story) -> Expected:
-    """Its id has expired since: after seven days."""
-    s.write(30 * SECOND - 216 * HOUR)
-    s.c.mark(s.place, s.pid, 0, "COMMIT", 40 * SECOND - 216 * HOUR)
-    orphan(s, elected=False)
-    return safe(s)
+    # Its id has expired since: after seven days.
+    nobodys_with_a_marker_of_a_coordinator_of_this_cluster:
+        write -216h+30s | COMMIT -216h+40s | beat 0 | write 1m | beat 100m | one leader → safe
+""")
 
 
 BESIDE_AN_ALARM, BESIDE_A_LOSS = Schedules(), Schedules()
@@ -840,19 +603,16 @@ def ten_days_ago(c: Cluster, *, new: int | None) -> None:
         c.copies[TXN, number] = [Copy(1, END, is_compacted_until=old)]
 
 
-def of_nobody(**given: Any) -> Schedule:
-    def of(s: Story) -> Expected:
-        orphan(s, **given)
-        return unsafe(s, fails=NO_COMMIT) if given["elected"] else safe(s)
-
-    return of
-
-
-HOLES_AND_A_NEW_LOG["nobodys_beside_a_coordinator_that_begins_in_leader_epoch_5"] = of_nobody(elected=True)
-HOLES |= {
-    "nobodys_beside_old_holes_with_an_election_since": of_nobody(elected=True),
-    "nobodys_beside_old_holes_under_one_leader": of_nobody(elected=False),
-}
+HOLES_AND_A_NEW_LOG |= schedules_of("""
+    nobodys_beside_a_coordinator_that_begins_in_leader_epoch_5:
+        beat 0 | write 1m | elected → unsafe NO_COMMIT
+""")
+HOLES |= schedules_of("""
+    nobodys_beside_old_holes_with_an_election_since:
+        beat 0 | write 1m | elected → unsafe NO_COMMIT
+    nobodys_beside_old_holes_under_one_leader:
+        beat 0 | write 1m | beat 100m | one leader → safe
+""")
 
 
 # ---- Transactions v2
@@ -919,40 +679,24 @@ V2 |= {
 }
 
 
-def ends_of_v2(*markers: int, is_safe: bool) -> Schedule:
-    """Two COMMITs, which raise the epoch to 1 and to 2; the epochs of the markers that are here, then an open batch."""
+V2 |= schedules_of("""
+    # Two COMMITs, which raise the epoch to 1 and to 2; the epochs of the markers that are here, then an open batch.
+    first_marker_of_v2_again_instead_of_the_second:
+        Empty 0 v2 | beat 0 | Ongoing 1m v2 | write 1m+5ms | PrepareCommit 61s epoch=1 v2 | COMMIT 61s+10ms epoch=1 |
+        CompleteCommit 61s+20ms epoch=1 v2 | Ongoing 3m epoch=1 v2 | write 3m+5ms epoch=1 |
+        PrepareCommit 3m+1s epoch=2 v2 | COMMIT 3m+1s+10ms epoch=1 | CompleteCommit 3m+1s+20ms epoch=2 v2 |
+        write 4m epoch=1 | elected → unsafe NO_COMMIT
+    both_markers_of_v2:
+        Empty 0 v2 | beat 0 | Ongoing 1m v2 | write 1m+5ms | PrepareCommit 61s epoch=1 v2 | COMMIT 61s+10ms epoch=1 |
+        CompleteCommit 61s+20ms epoch=1 v2 | Ongoing 3m epoch=1 v2 | write 3m+5ms epoch=1 |
+        PrepareCommit 3m+1s epoch=2 v2 | COMMIT 3m+1s+10ms epoch=2 | CompleteCommit 3m+1s+20ms epoch=2 v2 |
+        write 4m epoch=2 | elected → safe
 
-    def of(s: Story) -> Expected:
-        s.note("Empty", 0, **OF_V2)
-        s.beat(0)
-        for epoch, at in ((0, MINUTE), (1, 3 * MINUTE)):
-            s.note("Ongoing", at, [s.place], epoch=epoch, **OF_V2)
-            s.write(at + 5, epoch)
-            s.note("PrepareCommit", at + SECOND, [s.place], epoch=epoch + 1, start=at, **OF_V2)
-            s.c.mark(s.place, s.pid, markers[epoch], "COMMIT", at + SECOND + 10)
-            s.note("CompleteCommit", at + SECOND + 20, (), epoch=epoch + 1, start=at, **OF_V2)
-        s.write(4 * MINUTE, markers[1])
-        elected_since(s)
-        return safe(s) if is_safe else unsafe(s, fails=NO_COMMIT)
-
-    return of
-
-
-V2 |= {
-    "first_marker_of_v2_again_instead_of_the_second": ends_of_v2(1, 1, is_safe=False),
-    "both_markers_of_v2": ends_of_v2(1, 2, is_safe=True),
-}
-
-
-@V2
-def next_producer_id_of_an_id_in_prepare(s: Story) -> Expected:
-    """5.4.2: an id that will own the producer id may come to include the partition."""
-    s.write(MINUTE)
-    s.beat(0, 100 * MINUTE)
-    one_leader(s)
-    more = {"pid": s.pid + 100, "epoch": 32_767, "next_producer_id": s.pid} | OF_V2
-    s.note("PrepareCommit", 30 * MINUTE, [(s.topic, 1)], start=29 * MINUTE, **more)
-    return s.expect("HANGING", or_verdict="UNKNOWN", fails=NO_COORDINATOR)
+    # 5.4.2: an id that will own the producer id may come to include the partition.
+    next_producer_id_of_an_id_in_prepare:
+        write 1m | beat 0 100m | one leader |
+        PrepareCommit 30m on 1 start=29m pid=+100 epoch=32767 next_pid=+0 v2 → refuted NO_COORDINATOR
+""")
 
 
 LOWERED = Schedules({"data_older_than_the_lowered_level": left(3, 9, is_safe=False)})
@@ -1088,57 +832,24 @@ FROM_4_2["clean_elections_since_from_4_2"] = elections(*CLEAN, is_safe=True)
 INVENTED = Schedules()
 
 
-@INVENTED
-def marker_of_a_decision_that_lists_only_a_sibling(s: Story) -> Expected:
-    """5.4.3 a: a marker here that no decision explains, though one is of its time, type and epoch."""
-    s.note("Empty", 0)
-    s.beat(0)
-    s.note("Ongoing", MINUTE, [(s.topic, 1)])
-    s.write(MINUTE + 5)
-    s.end(2 * MINUTE, start=MINUTE, places=[(s.topic, 1)])
-    s.c.mark(s.place, s.pid, 0, "COMMIT", 2 * MINUTE + 10)
-    s.write(3 * MINUTE)
-    s.beat(100 * MINUTE, partition=1)
-    elected_since(s)
-    return refuted(s)
+INVENTED |= schedules_of("""
+    # 5.4.3 a: a marker here that no decision explains, though one is of its time, type and epoch.
+    marker_of_a_decision_that_lists_only_a_sibling:
+        Empty 0 | beat 0 | Ongoing 1m on 1 | write 1m+5ms | end 2m on 1 | COMMIT 2m+10ms | write 3m | beat 100m on 1 |
+        elected → refuted
 
+    # 5.4.3 a: an ABORT of epoch 5, which its coordinator's gap-free log never had.
+    marker_at_a_higher_epoch_than_every_record:
+        Empty 0 | beat 0 | write 1m | ABORT 2m epoch=5 | write 3m epoch=5 | elected → refuted
 
-@INVENTED
-def marker_at_a_higher_epoch_than_every_record(s: Story) -> Expected:
-    """5.4.3 a: an ABORT of epoch 5, which its coordinator's gap-free log never had."""
-    s.note("Empty", 0)
-    s.beat(0)
-    s.write(MINUTE)
-    s.c.mark(s.place, s.pid, 5, "ABORT", 2 * MINUTE)
-    s.write(3 * MINUTE, 5)
-    elected_since(s)
-    return refuted(s)
-
-
-@INVENTED
-def one_commit_and_one_marker_older_than_its_start(s: Story) -> Expected:
-    """5.3.7: a marker older than its transaction's start is never its own, though there is one of each."""
-    s.note("Empty", 0)
-    s.beat(0)
-    s.write(MINUTE)
-    s.c.mark(s.place, s.pid, 0, "COMMIT", 2 * MINUTE)
-    s.note("Ongoing", 10 * MINUTE, [s.place])
-    s.write(10 * MINUTE + 5)
-    s.note("PrepareCommit", 11 * MINUTE, [s.place], start=10 * MINUTE)
-    s.note("CompleteCommit", 11 * MINUTE + 20, (), start=10 * MINUTE)
-    elected_since(s)
-    return refuted(s)
-
-
-@INVENTED
-def one_commit_and_its_marker(s: Story) -> Expected:
-    """The control: the marker is younger than the start."""
-    s.note("Empty", 0)
-    s.beat(0)
-    s.transaction(10 * MINUTE)
-    s.write(12 * MINUTE)
-    elected_since(s)
-    return safe(s)
+    # 5.3.7: a marker older than its transaction's start is never its own, though there is one of each.
+    one_commit_and_one_marker_older_than_its_start:
+        Empty 0 | beat 0 | write 1m | COMMIT 2m | Ongoing 10m | write 10m+5ms | PrepareCommit 11m |
+        CompleteCommit 11m+20ms | elected → refuted
+    # The control: the marker is younger than the start.
+    one_commit_and_its_marker:
+        Empty 0 | beat 0 | T 10m | write 12m | elected → safe
+""")
 
 
 def on_a_sibling(epoch: int = 0, coordinator_epoch: int = 0, *, is_safe: bool) -> Schedule:
@@ -1307,78 +1018,36 @@ def checkpoint_elsewhere_above_the_end_of_the_coordinators_copy(s: Story) -> Exp
     return refuted(s)
 
 
-@INVENTED
-def two_phase_commit_that_may_come_to_include_it(s: Story) -> Expected:
-    s.note("Empty", 0)
-    s.late_write(3 * MINUTE)
-    s.beat(0, 10 * MINUTE, 100 * MINUTE)
-    s.note("Ongoing", 20 * MINUTE, [(s.topic, 1)], transaction_timeout_ms=2**31 - 1)
-    return unsafe(s, fails=NO_COORDINATOR)
+INVENTED |= schedules_of("""
+    two_phase_commit_that_may_come_to_include_it:
+        Empty 0 | T 1m | write 3m | beat 0 10m 100m | Ongoing 20m on 1 timeout=never → unsafe NO_COORDINATOR
 
+    # 5.4.3: the newest record of the id, in a log with holes. At epoch 0 it proves that nothing was ever decided.
+    empty_at_epoch_0_among_holes:
+        beat 0 | Empty 1m | write 4m | elected | compacted → safe
+    empty_at_epoch_1_among_holes:
+        beat 0 | Empty 1m | Empty 2m epoch=1 | write 4m epoch=1 | elected | compacted → refuted
+    empty_at_epoch_0_among_holes_beside_a_marker:
+        beat 0 | Empty 1m | write 2m | COMMIT 3m | write 4m | elected | compacted → refuted
 
-def empty(epoch: int, *, marked: bool = False, is_safe: bool) -> Schedule:
-    """5.4.3: the newest record of the id, in a log with holes. At epoch 0 it proves that nothing was ever decided."""
+    # 5.4.3 c: the checkpoint has one leader epoch, and the log a higher one.
+    leader_epoch_of_the_log_beyond_its_checkpoint:
+        Empty 0 | beat 0 | write 1m | elected | Empty 20m epoch=1 | compacted | one leader → unsafe NO_COMMIT
 
-    def of(s: Story) -> Expected:
-        s.beat(0)
-        s.note("Empty", MINUTE)
-        if epoch:
-            s.note("Empty", 2 * MINUTE, epoch=epoch)
-        if marked:
-            s.write(2 * MINUTE, epoch)
-            s.c.mark(s.place, s.pid, epoch, "COMMIT", 3 * MINUTE)
-        s.write(4 * MINUTE, epoch)
-        elected_since(s)
-        compacted(s)
-        return safe(s) if is_safe else refuted(s)
-
-    return of
-
-
-INVENTED |= {
-    "empty_at_epoch_0_among_holes": empty(0, is_safe=True),
-    "empty_at_epoch_1_among_holes": empty(1, is_safe=False),
-    "empty_at_epoch_0_among_holes_beside_a_marker": empty(0, marked=True, is_safe=False),
-}
-
-
-@INVENTED
-def leader_epoch_of_the_log_beyond_its_checkpoint(s: Story) -> Expected:
-    """5.4.3 c: the checkpoint has one leader epoch, and the log a higher one."""
-    s.note("Empty", 0)
-    s.beat(0)
-    s.write(MINUTE)
-    elected_since(s)
-    s.note("Empty", 20 * MINUTE, epoch=1)
-    compacted(s)
-    one_leader(s)
-    return unsafe(s, fails=NO_COMMIT)
-
-
-def corrected(skew: int, age: int, *, is_safe: bool) -> Schedule:
-    """5.3.6: stamps are corrected by the offset that pairs of decisions and markers measure. The client's stamp is old
-    enough for Kafka's own rule."""
-
-    def of(s: Story) -> Expected:
-        led_by_another(s, skew)
-        s.note("Empty", 0)
-        written = END - age
-        s.beat(MINUTE, 10 * MINUTE, 20 * MINUTE, 60 * MINUTE, written - MINUTE, written + MINUTE)
-        s.write(written, stamp=written - 30 * MINUTE)
-        return safe(s) if is_safe else unsafe(s, fails=OLD_ENOUGH)
-
-    return of
-
-
-INVENTED |= {
-    "stamps_by_a_clock_that_pairs_measure_behind": corrected(-10 * MINUTE, 12 * MINUTE, is_safe=False),
-}
+    # 5.3.6: stamps are corrected by the offset that pairs of decisions and markers measure. The client's stamp is old
+    # enough for Kafka's own rule.
+    stamps_by_a_clock_that_pairs_measure_behind:
+        led by another skew=-10m | Empty 0 | beat 1m 10m 20m 1h 167m 169m | write 168m stamp=138m → unsafe OLD_ENOUGH
+""")
 
 
 @INVENTED
 def split_outcome_of_another_producer_on_the_partition(s: Story) -> Expected:
     """5.4.5: a finding of severity CRITICAL names the partition."""
-    late_and_one_leader(s)
+    s.note("Empty", 0)
+    s.late_write(3 * MINUTE)
+    s.beat(0, 10 * MINUTE, 100 * MINUTE)
+    one_leader(s)
     id_ = id_in(s.number, f"split-{s.number}")
     s.c.note(id_, "Empty", 960_000, 0, (), 12 * MINUTE)
     s.c.note(id_, "Ongoing", 960_000, 0, [s.place], 13 * MINUTE)
@@ -1389,17 +1058,10 @@ def split_outcome_of_another_producer_on_the_partition(s: Story) -> Expected:
     return unsafe(s, fails=NOTHING_ELSE)
 
 
-def late_and_one_leader(s: Story) -> None:
-    s.note("Empty", 0)
-    s.late_write(3 * MINUTE)
-    s.beat(0, 10 * MINUTE, 100 * MINUTE)
-    one_leader(s)
-
-
-@INVENTED
-def late_write_under_one_leader(s: Story) -> Expected:
-    late_and_one_leader(s)
-    return safe(s)
+INVENTED |= schedules_of("""
+    late_write_under_one_leader:
+        Empty 0 | T 1m | write 3m | beat 0 10m 100m | one leader → safe
+""")
 
 
 # ---- The audits
