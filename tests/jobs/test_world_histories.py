@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.support.audits import AuditTables
-from tests.support.cluster import HOUR, MINUTE, SECOND, TXN, Cluster, Copy, Entry, Place, id_in
+from tests.support.cluster import MINUTE, SECOND, TXN, Cluster, Copy, Entry, id_in
 from tests.support.refutations import (
     END,
     Kit,
@@ -26,6 +26,7 @@ from tests.support.refutations import (
     safe,
     unsafe,
 )
+from tests.support.schedule_text import next_coordinator, schedules_of
 from tests.support.schedules import Expected, Schedule, Schedules, Story, Told
 
 pytestmark = pytest.mark.shares("kits")
@@ -33,11 +34,6 @@ pytestmark = pytest.mark.shares("kits")
 HISTORIES = Schedules()
 #: The answers of today that are not those expected.
 OPEN: Open = {}
-
-
-def led_since(s: Story, at: int, leader_epoch: int, which: str = "later") -> None:
-    """A record of another id by the coordinator of a leader epoch."""
-    s.c.note(other(s, which), "Empty", 920_000 + s.number, 0, (), at, leader_epoch=leader_epoch)
 
 
 def is_elected(s: Story, elected: bool) -> None:
@@ -51,152 +47,94 @@ def is_elected(s: Story, elected: bool) -> None:
 
 # ---- Markers that no decision explains
 
+HISTORIES |= schedules_of("""
+    # A batch here, and a marker of the producer on another partition. If no record tells of its decision, the
+    # coordinator has lost it with its tail.
+    commit_elsewhere_under_one_leader:
+        Empty 0 | beat 0 | beat 0 on 1 | write 1m | write 1m on 1 | COMMIT 2m on 1 |
+        next coordinator 10m leader_epoch=4 | beat 100m on 1 | beat 100m | one leader → refuted error
+    commit_elsewhere_with_an_election_since:
+        Empty 0 | beat 0 | beat 0 on 1 | write 1m | write 1m on 1 | COMMIT 2m on 1 |
+        next coordinator 10m leader_epoch=4 | beat 100m on 1 | elected → refuted error
+    commit_elsewhere_that_ends_nothing:
+        Empty 0 | beat 0 | beat 0 on 1 | write 1m | COMMIT 2m on 1 | next coordinator 10m leader_epoch=4 |
+        beat 100m on 1 | beat 100m | one leader → refuted error
+    commit_elsewhere_before_a_restart:
+        Empty 0 | beat 0 | beat 0 on 1 | write 1m | write 1m on 1 | COMMIT 2m on 1 |
+        next coordinator 10m leader_epoch=4 | Empty 30m epoch=1 leader_epoch=4 | beat 100m on 1 | beat 100m |
+        one leader → refuted error
+    commit_elsewhere_that_ends_nothing_before_a_restart:
+        Empty 0 | beat 0 | beat 0 on 1 | write 1m | COMMIT 2m on 1 | next coordinator 10m leader_epoch=4 |
+        Empty 30m epoch=1 leader_epoch=4 | beat 100m on 1 | beat 100m | one leader → refuted error
+    commit_elsewhere_before_a_whole_transaction:
+        Empty 0 | beat 0 | beat 0 on 1 | write 1m | write 1m on 1 | COMMIT 2m on 1 |
+        next coordinator 10m leader_epoch=4 | Ongoing 20m on 1 leader_epoch=4 | write 20m+5ms on 1 |
+        PrepareCommit 21m on 1 leader_epoch=4 | COMMIT 21m+10ms on 1 coordinator_epoch=4 |
+        CompleteCommit 21m+20ms leader_epoch=4 | beat 100m on 1 | beat 100m | one leader → refuted error
+    commit_elsewhere_before_a_whole_transaction_with_an_election_since:
+        Empty 0 | beat 0 | beat 0 on 1 | write 1m | write 1m on 1 | COMMIT 2m on 1 |
+        next coordinator 10m leader_epoch=4 | Ongoing 20m on 1 leader_epoch=4 | write 20m+5ms on 1 |
+        PrepareCommit 21m on 1 leader_epoch=4 | COMMIT 21m+10ms on 1 coordinator_epoch=4 |
+        CompleteCommit 21m+20ms leader_epoch=4 | beat 100m on 1 | elected → refuted error
+    abort_elsewhere_of_a_coordinator_epoch_without_records:
+        Empty 0 | beat 0 | beat 0 on 1 | write 1m | write 1m on 1 | ABORT 2m on 1 coordinator_epoch=2 |
+        next coordinator 10m leader_epoch=4 | beat 100m on 1 | beat 100m | one leader → refuted
+    abort_elsewhere_that_may_be_one_by_hand:
+        Empty 0 | beat 0 | beat 0 on 1 | write 1m | write 1m on 1 | ABORT 2m on 1 |
+        next coordinator 10m leader_epoch=4 | beat 100m on 1 | beat 100m | one leader → safe
+    abort_elsewhere_that_may_be_one_by_hand_before_a_restart:
+        Empty 0 | beat 0 | beat 0 on 1 | write 1m | write 1m on 1 | ABORT 2m on 1 |
+        next coordinator 10m leader_epoch=4 | Empty 30m epoch=1 leader_epoch=4 | beat 100m on 1 | beat 100m |
+        one leader → safe
+    commit_elsewhere_that_a_record_explains:
+        Empty 0 | beat 0 | beat 0 on 1 | write 1m | Ongoing 1m-5ms on 1 | write 1m on 1 | end 2m on 1 |
+        next coordinator 10m leader_epoch=4 | beat 100m on 1 | beat 100m | one leader → safe
+    commit_elsewhere_that_a_record_explains_before_another:
+        Empty 0 | beat 0 | beat 0 on 1 | write 1m | Ongoing 1m-5ms on 1 | write 1m on 1 | end 2m on 1 |
+        next coordinator 10m leader_epoch=4 | Ongoing 20m on 1 leader_epoch=4 | write 20m+5ms on 1 |
+        PrepareCommit 21m on 1 leader_epoch=4 | COMMIT 21m+10ms on 1 coordinator_epoch=4 |
+        CompleteCommit 21m+20ms leader_epoch=4 | beat 100m on 1 | elected → safe
+    nothing_elsewhere:
+        Empty 0 | beat 0 | beat 0 on 1 | write 1m | write 1m on 1 | next coordinator 10m leader_epoch=4 |
+        beat 100m on 1 | beat 100m | one leader → safe
 
-def elsewhere(
-    kind: str | None = "COMMIT",
-    *,
-    elected: bool = False,
-    coordinator_epoch: int = 0,
-    ends_something: bool = True,
-    is_decided: bool = False,
-    is_followed: bool = False,
-    restarts: bool = False,
-    is_safe: bool = False,
-) -> Schedule:
-    """A batch here, and a marker of the producer on another partition. If no record tells of its decision, the
-    coordinator has lost it with its tail. `is_followed`: a whole transaction comes after it there; `restarts`: the
-    application does."""
+    # The first transaction's decision is lost, and so may be one of the batch behind it.
+    commit_in_front_under_one_leader:
+        Empty 0 | beat 0 | write 1m | COMMIT 2m | write 3m | next coordinator 10m leader_epoch=4 | beat 100m |
+        one leader → refuted error
+    commit_in_front_that_a_record_explains:
+        Empty 0 | beat 0 | begin 1m | end 2m | write 3m | next coordinator 10m leader_epoch=4 | beat 100m |
+        one leader → safe
 
-    def of(s: Story) -> Expected:
-        sibling = (s.topic, 1)
-        s.note("Empty", 0)
-        s.beat(0)
-        s.beat(0, partition=1)
-        s.write(MINUTE)
-        if is_decided:
-            s.note("Ongoing", MINUTE - 5, [sibling])
-        if ends_something:
-            s.c.write(sibling, s.pid, 0, MINUTE)
-        if is_decided:
-            s.end(2 * MINUTE, start=MINUTE - 5, places=[sibling])
-        elif kind is not None:
-            s.c.mark(sibling, s.pid, 0, kind, 2 * MINUTE, coordinator_epoch=coordinator_epoch)
-        led_since(s, 10 * MINUTE, 4)
-        if is_followed:
-            later = {"leader_epoch": 4}
-            s.note("Ongoing", 20 * MINUTE, [sibling], **later)
-            s.c.write(sibling, s.pid, 0, 20 * MINUTE + 5)
-            s.note("PrepareCommit", 21 * MINUTE, [sibling], start=20 * MINUTE, **later)
-            s.c.mark(sibling, s.pid, 0, "COMMIT", 21 * MINUTE + 10, coordinator_epoch=4)
-            s.note("CompleteCommit", 21 * MINUTE + 20, (), start=20 * MINUTE, **later)
-        if restarts:
-            s.note("Empty", 30 * MINUTE, epoch=1, leader_epoch=4)
-        s.beat(100 * MINUTE, partition=1)
-        is_elected(s, elected)
-        return safe(s) if is_safe else refuted(s, is_error=kind == "COMMIT")
+    # Its coordinator lost a PrepareCommit, and then aborted the transaction by its timeout; that marker is lost here.
+    # The COMMIT marker of another partition tells, if there was a commit.
+    abort_decided_after_a_commit_that_the_coordinator_lost:
+        Empty 0 | beat 0 | beat 0 on 1 | begin 1m on 0,1 | COMMIT 90s on 1 |
+        PrepareAbort 4m on 0,1 epoch=1 leader_epoch=4 | ABORT 4m+10ms on 1 epoch=1 coordinator_epoch=4 |
+        CompleteAbort 4m+20ms epoch=1 leader_epoch=4 | Empty 5m epoch=2 leader_epoch=4 | beat 100m on 1 |
+        elected → refuted
+    abort_decided_after_a_commit_that_a_coordinator_without_records_sent:
+        Empty 0 | beat 0 | beat 0 on 1 | begin 1m on 0,1 | COMMIT 90s on 1 coordinator_epoch=2 |
+        PrepareAbort 4m on 0,1 epoch=1 leader_epoch=4 | ABORT 4m+10ms on 1 epoch=1 coordinator_epoch=4 |
+        CompleteAbort 4m+20ms epoch=1 leader_epoch=4 | Empty 5m epoch=2 leader_epoch=4 | beat 100m on 1 |
+        elected → refuted
+    abort_decided_after_nothing:
+        Empty 0 | beat 0 | beat 0 on 1 | begin 1m on 0,1 | PrepareAbort 4m on 0,1 epoch=1 leader_epoch=4 |
+        ABORT 4m+10ms on 1 epoch=1 coordinator_epoch=4 | CompleteAbort 4m+20ms epoch=1 leader_epoch=4 |
+        Empty 5m epoch=2 leader_epoch=4 | beat 100m on 1 | elected → safe
 
-    return of
-
-
-HISTORIES |= {
-    "commit_elsewhere_under_one_leader": elsewhere(),
-    "commit_elsewhere_with_an_election_since": elsewhere(elected=True),
-    "commit_elsewhere_that_ends_nothing": elsewhere(ends_something=False),
-    "commit_elsewhere_before_a_restart": elsewhere(restarts=True),
-    "commit_elsewhere_that_ends_nothing_before_a_restart": elsewhere(ends_something=False, restarts=True),
-    "commit_elsewhere_before_a_whole_transaction": elsewhere(is_followed=True),
-    "commit_elsewhere_before_a_whole_transaction_with_an_election_since": elsewhere(elected=True, is_followed=True),
-    "abort_elsewhere_of_a_coordinator_epoch_without_records": elsewhere("ABORT", coordinator_epoch=2),
-    "abort_elsewhere_that_may_be_one_by_hand": elsewhere("ABORT", is_safe=True),
-    "abort_elsewhere_that_may_be_one_by_hand_before_a_restart": elsewhere("ABORT", restarts=True, is_safe=True),
-    "commit_elsewhere_that_a_record_explains": elsewhere(is_decided=True, is_safe=True),
-    "commit_elsewhere_that_a_record_explains_before_another": elsewhere(
-        is_decided=True, is_followed=True, elected=True, is_safe=True
-    ),
-    "nothing_elsewhere": elsewhere(None, is_safe=True),
-}
-
-
-@HISTORIES
-def commit_in_front_under_one_leader(s: Story) -> Expected:
-    """The first transaction's decision is lost, and so may be one of the batch behind it."""
-    s.note("Empty", 0)
-    s.beat(0)
-    s.write(MINUTE)
-    s.c.mark(s.place, s.pid, 0, "COMMIT", 2 * MINUTE)
-    s.write(3 * MINUTE)
-    led_since(s, 10 * MINUTE, 4)
-    is_elected(s, False)
-    return refuted(s, is_error=True)
-
-
-@HISTORIES
-def commit_in_front_that_a_record_explains(s: Story) -> Expected:
-    s.note("Empty", 0)
-    s.beat(0)
-    s.begin(MINUTE)
-    s.end(2 * MINUTE, start=MINUTE)
-    s.write(3 * MINUTE)
-    led_since(s, 10 * MINUTE, 4)
-    is_elected(s, False)
-    return safe(s)
-
-
-def aborted_later(told: int | None, *, is_safe: bool = False) -> Schedule:
-    """Its coordinator lost a PrepareCommit, and then aborted the transaction by its timeout; that marker is lost here.
-    `told`: the coordinator epoch of the COMMIT marker that another partition has; None: there was no commit."""
-
-    def of(s: Story) -> Expected:
-        places = [s.place, (s.topic, 1)]
-        later = {"leader_epoch": 4}
-        s.note("Empty", 0)
-        s.beat(0)
-        s.beat(0, partition=1)
-        s.begin(MINUTE, places)
-        if told is not None:
-            s.c.mark(places[1], s.pid, 0, "COMMIT", 90 * SECOND, coordinator_epoch=told)
-        s.note("PrepareAbort", 4 * MINUTE, places, epoch=1, start=MINUTE, **later)
-        s.c.mark(places[1], s.pid, 1, "ABORT", 4 * MINUTE + 10, coordinator_epoch=4)
-        s.note("CompleteAbort", 4 * MINUTE + 20, (), epoch=1, start=MINUTE, **later)
-        s.note("Empty", 5 * MINUTE, epoch=2, **later)
-        s.beat(100 * MINUTE, partition=1)
-        elected_since(s)
-        return safe(s) if is_safe else refuted(s)
-
-    return of
-
-
-HISTORIES |= {
-    "abort_decided_after_a_commit_that_the_coordinator_lost": aborted_later(0),
-    "abort_decided_after_a_commit_that_a_coordinator_without_records_sent": aborted_later(2),
-    "abort_decided_after_nothing": aborted_later(None, is_safe=True),
-}
-
-
-def nobodys(committed: int, *, is_sibling: bool, is_safe: bool) -> Schedule:
-    """No coordinator knows the producer id, and a partition has a COMMIT of it. An id expires after seven days, not
-    before. Its batch is a late one, or the marker is elsewhere."""
-
-    def of(s: Story) -> Expected:
-        pid, place = s.pid + 700, (s.topic, 1) if is_sibling else s.place
-        s.c.write(place, pid, 0, committed - SECOND)
-        s.c.mark(place, pid, 0, "COMMIT", committed)
-        s.c.write(s.place, pid, 0, committed + SECOND)
-        s.beat(0)
-        if is_sibling:
-            s.beat(0, 100 * MINUTE, partition=1)
-        is_elected(s, False)
-        return s.expect("HANGING", or_verdict="UNKNOWN" if not is_safe else "", is_safe=is_safe, pid=pid)
-
-    return of
-
-
-DAY = 24 * HOUR
-HISTORIES |= {
-    "nobodys_with_a_commit_elsewhere_of_two_hours_ago": nobodys(END - 2 * HOUR, is_sibling=True, is_safe=False),
-    "nobodys_behind_a_commit_of_two_hours_ago": nobodys(END - 2 * HOUR, is_sibling=False, is_safe=False),
-    "nobodys_behind_a_commit_of_nine_days_ago": nobodys(END - 9 * DAY, is_sibling=False, is_safe=True),
-}
+    # No coordinator knows the producer id, and a partition has a COMMIT of it. An id expires after seven days, not
+    # before. Its batch is a late one, or the marker is elsewhere.
+    nobodys_with_a_commit_elsewhere_of_two_hours_ago:
+        write 1h-1s on 1 pid=+700 | COMMIT 1h on 1 pid=+700 | write 1h+1s pid=+700 | beat 0 | beat 0 100m on 1 |
+        beat 100m | one leader → refuted pid=+700
+    nobodys_behind_a_commit_of_two_hours_ago:
+        write 1h-1s pid=+700 | COMMIT 1h pid=+700 | write 1h+1s pid=+700 | beat 0 | beat 100m |
+        one leader → refuted pid=+700
+    nobodys_behind_a_commit_of_nine_days_ago:
+        write -213h-1s pid=+700 | COMMIT -213h pid=+700 | write -213h+1s pid=+700 | beat 0 | beat 100m |
+        one leader → safe pid=+700
+""")
 
 
 # ---- Markers of other ids of the same coordinator
@@ -230,7 +168,7 @@ def of_another_id(
         if decided is not None:
             s.c.note(id_, f"Complete{kind.capitalize()}", pid, 0, (), 11 * MINUTE + 20, start=10 * MINUTE - 5, **by)
         for number, epoch in enumerate(epochs[1:]):
-            led_since(s, (20 + number) * MINUTE, epoch, f"led-{number}")
+            next_coordinator(s, (20 + number) * MINUTE, epoch, f"led-{number}")
         s.beat(100 * MINUTE, partition=1)
         is_elected(s, elected)
         return safe(s) if is_safe else refuted(s)
@@ -252,125 +190,51 @@ HISTORIES |= {
 
 # ---- Logs that are gap-free in offsets, not in content
 
+HISTORIES |= schedules_of("""
+    # The epochs that the gap-free log assigned; each is one more than the one before.
+    epochs_that_jump:
+        beat 0 | write 1m | Empty 0 | Empty 20m epoch=5 | elected → refuted
+    epochs_that_jump_under_one_leader:
+        beat 0 | write 1m | Empty 0 | Empty 20m epoch=5 | beat 100m | one leader → refuted
+    epochs_that_jump_later:
+        beat 0 | write 1m | Empty 0 | Empty 20m epoch=1 | Empty 40m epoch=4 | elected → refuted
+    epochs_that_rise_by_one:
+        beat 0 | write 1m | Empty 0 | Empty 20m epoch=1 | Empty 40m epoch=2 | elected → safe
 
-def epochs(*assigned: int, elected: bool, is_safe: bool = False) -> Schedule:
-    """The epochs that the gap-free log assigned; each is one more than the one before."""
+    # A commit of epoch 0, and the next transaction at another one; then a late write.
+    epoch_that_jumps_between_two_commits:
+        Empty 0 | beat 0 | T 1m | Ongoing 20m epoch=3 | write 20m+5ms epoch=3 | end 21m epoch=3 | write 22m epoch=3 |
+        elected → refuted
+    epoch_that_rises_between_two_commits:
+        Empty 0 | beat 0 | T 1m | Empty 10m epoch=1 | Ongoing 20m epoch=1 | write 20m+5ms epoch=1 | end 21m epoch=1 |
+        write 22m epoch=1 | elected → safe
 
-    def of(s: Story) -> Expected:
-        s.beat(0)
-        s.write(MINUTE, assigned[0])
-        for number, epoch in enumerate(assigned):
-            s.note("Empty", number * 20 * MINUTE, epoch=epoch)
-        is_elected(s, elected)
-        return safe(s) if is_safe else refuted(s)
+    # Ongoing, then Empty, which no coordinator writes: between them was an end. The announced batch is there, so the
+    # Ongoing record was no append that timed out.
+    begun_here_and_never_ended:
+        Empty 0 | beat 0 | begin 1m | Empty 20m epoch=1 | elected → refuted
+    begun_here_and_never_ended_under_one_leader:
+        Empty 0 | beat 0 | begin 1m | Empty 20m epoch=1 | beat 100m | one leader → refuted
+    begun_elsewhere_and_never_ended:
+        Empty 0 | beat 0 | begin 1m on 1 | write 1m+10ms | beat 0 100m on 1 | Empty 20m epoch=1 | elected → refuted
+    # The control: the restart of the application ended it first.
+    begun_and_fenced:
+        Empty 0 | beat 0 | begin 1m | PrepareAbort 20m epoch=1 | ABORT 20m+10ms epoch=1 |
+        CompleteAbort 20m+20ms epoch=1 | Empty 20m+1s epoch=2 | write 30m epoch=2 | elected → safe
 
-    return of
-
-
-HISTORIES |= {
-    "epochs_that_jump": epochs(0, 5, elected=True),
-    "epochs_that_jump_under_one_leader": epochs(0, 5, elected=False),
-    "epochs_that_jump_later": epochs(0, 1, 4, elected=True),
-    "epochs_that_rise_by_one": epochs(0, 1, 2, elected=True, is_safe=True),
-}
-
-
-def between_transactions(epoch: int, *, is_safe: bool) -> Schedule:
-    """A commit of epoch 0, and the next transaction at another one; then a late write."""
-
-    def of(s: Story) -> Expected:
-        s.note("Empty", 0)
-        s.beat(0)
-        s.transaction(MINUTE)
-        if epoch == 1:
-            s.note("Empty", 10 * MINUTE, epoch=1)
-        s.note("Ongoing", 20 * MINUTE, [s.place], epoch=epoch)
-        s.write(20 * MINUTE + 5, epoch)
-        s.end(21 * MINUTE, start=20 * MINUTE, epoch=epoch)
-        s.write(22 * MINUTE, epoch)
-        elected_since(s)
-        return safe(s) if is_safe else refuted(s)
-
-    return of
-
-
-HISTORIES |= {
-    "epoch_that_jumps_between_two_commits": between_transactions(3, is_safe=False),
-    "epoch_that_rises_between_two_commits": between_transactions(1, is_safe=True),
-}
-
-
-def not_ended(at: Callable[[Story], Place], *, elected: bool) -> Schedule:
-    """Ongoing, then Empty, which no coordinator writes: between them was an end. The announced batch is there, so the
-    Ongoing record was no append that timed out."""
-
-    def of(s: Story) -> Expected:
-        place = at(s)
-        s.note("Empty", 0)
-        s.beat(0)
-        s.begin(MINUTE, [place])
-        if place != s.place:
-            s.write(MINUTE + 10)
-            s.beat(0, 100 * MINUTE, partition=1)
-        s.note("Empty", 20 * MINUTE, epoch=1)
-        is_elected(s, elected)
-        return refuted(s)
-
-    return of
-
-
-HISTORIES |= {
-    "begun_here_and_never_ended": not_ended(lambda s: s.place, elected=True),
-    "begun_here_and_never_ended_under_one_leader": not_ended(lambda s: s.place, elected=False),
-    "begun_elsewhere_and_never_ended": not_ended(lambda s: (s.topic, 1), elected=True),
-}
-
-
-@HISTORIES
-def begun_and_fenced(s: Story) -> Expected:
-    """The control: the restart of the application ended it first."""
-    s.note("Empty", 0)
-    s.beat(0)
-    s.begin(MINUTE)
-    s.note("PrepareAbort", 20 * MINUTE, [s.place], epoch=1, start=MINUTE)
-    s.c.mark(s.place, s.pid, 1, "ABORT", 20 * MINUTE + 10)
-    s.note("CompleteAbort", 20 * MINUTE + 20, (), epoch=1, start=MINUTE)
-    s.note("Empty", 20 * MINUTE + SECOND, epoch=2)
-    s.write(30 * MINUTE, 2)
-    elected_since(s)
-    return safe(s)
-
-
-def begun_twice(begun: int, kind: str, *, elected: bool = True, is_safe: bool) -> Schedule:
-    """Its Prepare says that it began then, and its Ongoing record that it did at +1 min. Of a COMMIT the marker is
-    here, and a late write; the marker of an ABORT is lost."""
-
-    def of(s: Story) -> Expected:
-        s.note("Empty", 0)
-        s.beat(0)
-        s.begin(MINUTE)
-        epoch = 1 if kind == "ABORT" else 0
-        lost = [s.place] if kind == "ABORT" else ()
-        s.end(6 * MINUTE, kind, start=begun, epoch=epoch, lost=lost)
-        if kind == "COMMIT":
-            s.write(7 * MINUTE)
-        else:
-            s.note("Empty", 7 * MINUTE, epoch=2)
-        is_elected(s, elected)
-        return safe(s) if is_safe else refuted(s)
-
-    return of
-
-
-HISTORIES |= {
-    "abort_of_another_start_than_its_ongoing": begun_twice(5 * MINUTE, "ABORT", is_safe=False),
-    "commit_of_another_start_than_its_ongoing": begun_twice(5 * MINUTE, "COMMIT", is_safe=False),
-    "commit_of_another_start_than_its_ongoing_under_one_leader": begun_twice(
-        5 * MINUTE, "COMMIT", elected=False, is_safe=False
-    ),
-    "abort_of_the_start_of_its_ongoing": begun_twice(MINUTE, "ABORT", is_safe=True),
-    "commit_of_the_start_of_its_ongoing": begun_twice(MINUTE, "COMMIT", is_safe=True),
-}
+    # Its Ongoing record says that it began at 1 min, and its Prepare says the same, or 5 min. Of a COMMIT the marker is
+    # here, and a late write; the marker of an ABORT is lost.
+    abort_of_another_start_than_its_ongoing:
+        Empty 0 | beat 0 | begin 1m | end 6m ABORT lost start=5m epoch=1 | Empty 7m epoch=2 | elected → refuted
+    commit_of_another_start_than_its_ongoing:
+        Empty 0 | beat 0 | begin 1m | end 6m start=5m | write 7m | elected → refuted
+    commit_of_another_start_than_its_ongoing_under_one_leader:
+        Empty 0 | beat 0 | begin 1m | end 6m start=5m | write 7m | beat 100m | one leader → refuted
+    abort_of_the_start_of_its_ongoing:
+        Empty 0 | beat 0 | begin 1m | end 6m ABORT lost epoch=1 | Empty 7m epoch=2 | elected → safe
+    commit_of_the_start_of_its_ongoing:
+        Empty 0 | beat 0 | begin 1m | end 6m | write 7m | elected → safe
+""")
 
 
 # ---- What hides nothing, and forbids nothing
@@ -453,35 +317,19 @@ CALM |= {
 }
 
 
-def of_two_phases(state: str | None, *, is_safe: bool) -> Schedule:
-    """The id prepares its commits, and never times out. A state that lists a sibling is no longer between two
-    transactions."""
-
-    def of(s: Story) -> Expected:
-        sibling, forever = (s.topic, 1), {"transaction_timeout_ms": 2**31 - 1}
-        s.note("Empty", 0, **forever)
-        s.beat(0)
-        s.note("Ongoing", MINUTE, [s.place], **forever)
-        s.write(MINUTE + 5)
-        s.end(2 * MINUTE, start=MINUTE, **forever)
-        s.write(3 * MINUTE)
-        if state == "Empty":
-            s.note("Empty", 20 * MINUTE, epoch=1, **forever)
-        elif state == "Ongoing":
-            s.note("Ongoing", 20 * MINUTE, [sibling], **forever)
-            s.c.write(sibling, s.pid, 0, 20 * MINUTE + 5)
-        s.beat(10 * MINUTE)
-        is_elected(s, False)
-        return safe(s) if is_safe else unsafe(s)
-
-    return of
-
-
-CALM |= {
-    "two_phase_id_that_is_empty": of_two_phases("Empty", is_safe=True),
-    "two_phase_id_that_completed": of_two_phases(None, is_safe=True),
-    "two_phase_id_with_a_transaction_elsewhere": of_two_phases("Ongoing", is_safe=False),
-}
+CALM |= schedules_of("""
+    # The id prepares its commits, and never times out. A state that lists a sibling is no longer between two
+    # transactions.
+    two_phase_id_that_is_empty:
+        Empty 0 timeout=never | beat 0 | Ongoing 1m timeout=never | write 1m+5ms | end 2m timeout=never | write 3m |
+        Empty 20m epoch=1 timeout=never | beat 10m | beat 100m | one leader → safe
+    two_phase_id_that_completed:
+        Empty 0 timeout=never | beat 0 | Ongoing 1m timeout=never | write 1m+5ms | end 2m timeout=never | write 3m |
+        beat 10m | beat 100m | one leader → safe
+    two_phase_id_with_a_transaction_elsewhere:
+        Empty 0 timeout=never | beat 0 | Ongoing 1m timeout=never | write 1m+5ms | end 2m timeout=never | write 3m |
+        Ongoing 20m on 1 timeout=never | write 20m+5ms on 1 | beat 10m | beat 100m | one leader → unsafe
+""")
 
 
 # ---- Late writes that the next transaction absorbed, on brokers of 3.9
@@ -507,24 +355,19 @@ def absorbed(*, own: bool) -> Callable[[Cluster], None]:
     return of
 
 
-def nobodys_late(s: Story) -> Expected:
-    """It has expired: its late batch is nine days old."""
-    pid, written = s.pid + 700, END - 9 * DAY
-    s.c.write(s.place, pid, 0, written - MINUTE)
-    s.c.mark(s.place, pid, 0, "COMMIT", written - SECOND)
-    s.c.write(s.place, pid, 0, written)
-    s.beat(0)
-    is_elected(s, False)
-    return s.expect("HANGING", is_safe=True, pid=pid)
-
-
 ABSORBED = Schedules(
     {
         "older_epoch_beside_a_late_write_that_was_absorbed": left(0, 1, is_safe=True),
         "much_older_epoch_beside_a_late_write_that_was_absorbed": left(3, 9, is_safe=True),
-        "nobodys_beside_a_late_write_that_was_absorbed": nobodys_late,
     }
 )
+ABSORBED |= schedules_of("""
+    # Its late batch is nine days old, so its id has expired.
+    nobodys_beside_a_late_write_that_was_absorbed:
+        write -213h-1m pid=+700 | COMMIT -213h-1s pid=+700 | write -213h pid=+700 | beat 0 | beat 100m |
+        one leader → safe pid=+700
+""")
+
 
 NOT_ABSORBED = Schedules({"much_older_epoch_beside_a_commit_of_the_next_epoch": left(3, 9, is_safe=False)})
 
