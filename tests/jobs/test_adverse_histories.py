@@ -19,8 +19,6 @@ from tests.support.refutations import (
     T,
     audits,
     cases,
-    compacted,
-    elected_since,
     kraft,
     led_by_another,
     one_leader,
@@ -32,6 +30,7 @@ from tests.support.refutations import (
     with_an_id_of_v2,
     with_metadata,
 )
+from tests.support.schedule_text import schedules_of
 from tests.support.schedules import Expected, Schedule, Schedules, Story, Told, wrong
 from txnlib.core.kafka.transaction_log import TopicPartition, TransactionLogEntry
 from txnlib.core.kafka.transaction_state import TransactionState
@@ -43,140 +42,59 @@ HISTORIES = Schedules()
 
 # ---- Producer epochs
 
+HISTORIES |= schedules_of("""
+    # The gap-free log has the epochs 0 and 1 of the producer id, which its id then gave up: it expired, or has
+    # another one.
+    epoch_that_an_expired_id_never_had:
+        Empty 0 | beat 0 | T 1m | Empty 20m epoch=1 | write 30m epoch=9 | tombstone 40m | elected → refuted NO_COMMIT
+    epoch_that_an_expired_id_had:
+        Empty 0 | beat 0 | T 1m | Empty 20m epoch=1 | write 30m epoch=1 | tombstone 40m | elected → safe
+    epoch_that_an_id_never_had_before_another_producer_id:
+        Empty 0 | beat 0 | T 1m | Empty 20m epoch=1 | write 30m epoch=9 | Empty 40m pid=+1 | elected → refuted NO_COMMIT
+    epoch_that_an_id_had_before_another_producer_id:
+        Empty 0 | beat 0 | T 1m | Empty 20m epoch=1 | write 30m epoch=1 | Empty 40m pid=+1 | elected → safe
 
-def given_up(epoch: int, how: str, *, is_safe: bool) -> Schedule:
-    """The gap-free log has the epochs 0 and 1 of the producer id, which its id then gave up."""
+    # The record that assigned the producer id, and the stamps around the open batch.
+    batch_a_day_older_than_its_producer_id:
+        Empty 0 | tick -24h-1m | write -24h | tick -24h+1m | tick 100m leader_epoch=3 → refuted NO_COMMIT
+    batch_younger_than_its_producer_id:
+        Empty 0 | tick 1m | write 2m | tick 3m | tick 100m leader_epoch=3 → safe
 
-    def of(s: Story) -> Expected:
-        s.note("Empty", 0)
-        s.beat(0)
-        s.transaction(MINUTE)
-        s.note("Empty", 20 * MINUTE, epoch=1)
-        s.write(30 * MINUTE, epoch)
-        if how == "expired":
-            s.note(None, 40 * MINUTE)
-        else:
-            s.note("Empty", 40 * MINUTE, pid=s.pid + 1)
-        elected_since(s)
-        return safe(s) if is_safe else refuted(s, fails=NO_COMMIT)
-
-    return of
-
-
-HISTORIES |= {
-    "epoch_that_an_expired_id_never_had": given_up(9, "expired", is_safe=False),
-    "epoch_that_an_expired_id_had": given_up(1, "expired", is_safe=True),
-    "epoch_that_an_id_never_had_before_another_producer_id": given_up(9, "rotated", is_safe=False),
-    "epoch_that_an_id_had_before_another_producer_id": given_up(1, "rotated", is_safe=True),
-}
-
-
-def exhausted(outcome: str, marker_epoch: int, *, is_safe: bool) -> Schedule:
-    """The marker is lost, and the id goes on with another producer id, since its epochs are exhausted."""
-
-    def of(s: Story) -> Expected:
-        last = 32_766
-        s.note("Empty", SECOND, epoch=last)
-        s.beat(0)
-        s.note("Ongoing", MINUTE, [s.place], epoch=last)
-        s.write(MINUTE + 5, last)
-        s.note(f"Prepare{outcome}", 2 * MINUTE, [s.place], epoch=marker_epoch, start=MINUTE)
-        s.note(f"Complete{outcome}", 2 * MINUTE + 20, (), epoch=marker_epoch, start=MINUTE)
-        s.note("Empty", 3 * MINUTE, pid=s.pid + 1)
-        elected_since(s)
-        return safe(s) if is_safe else unsafe(s, fails=NO_COMMIT)
-
-    return of
-
-
-def assigned_at(assigned: int, written: int, *, is_safe: bool) -> Schedule:
-    """The record that assigned the producer id, and the stamps around the open batch."""
-
-    def of(s: Story) -> Expected:
-        s.note("Empty", assigned)
-        tick(s, written - MINUTE)
-        s.write(written)
-        tick(s, written + MINUTE)
-        tick(s, 100 * MINUTE, leader_epoch=3)
-        return safe(s) if is_safe else refuted(s, fails=NO_COMMIT)
-
-    return of
-
-
-HISTORIES |= {
-    "batch_a_day_older_than_its_producer_id": assigned_at(0, -24 * HOUR, is_safe=False),
-    "batch_younger_than_its_producer_id": assigned_at(0, 2 * MINUTE, is_safe=True),
-    "commit_lost_at_the_last_epoch": exhausted("Commit", 32_766, is_safe=False),
-    "abort_lost_at_the_last_epoch": exhausted("Abort", 32_767, is_safe=True),
-}
+    # The marker is lost, and the id goes on with another producer id, since its epochs are exhausted.
+    commit_lost_at_the_last_epoch:
+        Empty 1s epoch=32766 | beat 0 | Ongoing 1m epoch=32766 | write 1m+5ms epoch=32766 |
+        PrepareCommit 2m epoch=32766 | CompleteCommit 2m+20ms epoch=32766 | Empty 3m pid=+1 | elected → unsafe NO_COMMIT
+    abort_lost_at_the_last_epoch:
+        Empty 1s epoch=32766 | beat 0 | Ongoing 1m epoch=32766 | write 1m+5ms epoch=32766 |
+        PrepareAbort 2m epoch=32767 | CompleteAbort 2m+20ms epoch=32767 | Empty 3m pid=+1 | elected → safe
+""")
 
 
 # ---- Markers
 
+HISTORIES |= schedules_of("""
+    # The control: its coordinator did not get the answer at once.
+    sibling_with_a_marker_that_was_sent_again:
+        Empty 0 | beat 0 | beat 0 on 1 | begin 1m on 1 | PrepareCommit 2m on 1 | COMMIT 125s on 1 | COMMIT 155s on 1 |
+        CompleteCommit 156s | write 3m | Empty 90m epoch=1 | beat 100m on 1 | elected → safe
 
-def sibling_again(coordinator_epoch: int | None, at: int = 62 * MINUTE) -> Schedule:
-    """After its COMMIT, a sibling has another one, with nothing to end; None: it has not."""
+    # The control: the first coordinator failed before it completed the decision.
+    sibling_with_a_marker_that_a_later_coordinator_sent_again:
+        Empty 0 | beat 0 | beat 0 on 1 | begin 1m on 1 | end 2m on 1 incomplete | write 3m |
+        COMMIT 62m on 1 coordinator_epoch=1 | CompleteCommit 62m+20ms leader_epoch=1 |
+        Empty 90m epoch=1 leader_epoch=1 | beat 100m on 1 | elected → safe
 
-    def of(s: Story) -> Expected:
-        sibling = (s.topic, 1)
-        s.note("Empty", 0)
-        s.beat(0)
-        s.beat(0, partition=1)
-        s.begin(MINUTE, [sibling])
-        s.end(2 * MINUTE, start=MINUTE, places=[sibling])
-        s.write(3 * MINUTE)
-        if coordinator_epoch is not None:
-            s.c.mark(sibling, s.pid, 0, "COMMIT", at, coordinator_epoch=coordinator_epoch)
-        s.note("Empty", 90 * MINUTE, epoch=1)
-        s.beat(100 * MINUTE, partition=1)
-        elected_since(s)
-        return safe(s) if coordinator_epoch is None else refuted(s, fails=NO_COMMIT)
-
-    return of
-
-
-@HISTORIES
-def sibling_with_a_marker_that_was_sent_again(s: Story) -> Expected:
-    """The control: its coordinator did not get the answer at once."""
-    sibling = (s.topic, 1)
-    s.note("Empty", 0)
-    s.beat(0)
-    s.beat(0, partition=1)
-    s.begin(MINUTE, [sibling])
-    s.note("PrepareCommit", 2 * MINUTE, [sibling], start=MINUTE)
-    for later in (5 * SECOND, 35 * SECOND):
-        s.c.mark(sibling, s.pid, 0, "COMMIT", 2 * MINUTE + later)
-    s.note("CompleteCommit", 2 * MINUTE + 36 * SECOND, (), start=MINUTE)
-    s.write(3 * MINUTE)
-    s.note("Empty", 90 * MINUTE, epoch=1)
-    s.beat(100 * MINUTE, partition=1)
-    elected_since(s)
-    return safe(s)
-
-
-@HISTORIES
-def sibling_with_a_marker_that_a_later_coordinator_sent_again(s: Story) -> Expected:
-    """The control: the first coordinator failed before it completed the decision."""
-    sibling = (s.topic, 1)
-    s.note("Empty", 0)
-    s.beat(0)
-    s.beat(0, partition=1)
-    s.begin(MINUTE, [sibling])
-    s.end(2 * MINUTE, start=MINUTE, places=[sibling], complete=False)
-    s.write(3 * MINUTE)
-    s.c.mark(sibling, s.pid, 0, "COMMIT", 62 * MINUTE, coordinator_epoch=1)
-    s.note("CompleteCommit", 62 * MINUTE + 20, (), start=MINUTE, leader_epoch=1)
-    s.note("Empty", 90 * MINUTE, epoch=1, leader_epoch=1)
-    s.beat(100 * MINUTE, partition=1)
-    elected_since(s)
-    return safe(s)
-
-
-HISTORIES |= {
-    "sibling_with_a_second_commit_that_ends_nothing": sibling_again(0),
-    "sibling_with_a_second_commit_two_minutes_after_the_completion": sibling_again(0, at=4 * MINUTE),
-    "sibling_with_one_commit": sibling_again(None),
-}
+    # After its COMMIT, a sibling has another one, with nothing to end; or it has not.
+    sibling_with_a_second_commit_that_ends_nothing:
+        Empty 0 | beat 0 | beat 0 on 1 | begin 1m on 1 | end 2m on 1 | write 3m | COMMIT 62m on 1 | Empty 90m epoch=1 |
+        beat 100m on 1 | elected → refuted NO_COMMIT
+    sibling_with_a_second_commit_two_minutes_after_the_completion:
+        Empty 0 | beat 0 | beat 0 on 1 | begin 1m on 1 | end 2m on 1 | write 3m | COMMIT 4m on 1 | Empty 90m epoch=1 |
+        beat 100m on 1 | elected → refuted NO_COMMIT
+    sibling_with_one_commit:
+        Empty 0 | beat 0 | beat 0 on 1 | begin 1m on 1 | end 2m on 1 | write 3m | Empty 90m epoch=1 | beat 100m on 1 |
+        elected → safe
+""")
 
 
 def one_decision(*, later: int = 0, coordinator_epoch: int = 0) -> Schedule:
@@ -328,33 +246,25 @@ MOVED |= {
 V2 = Schedules()
 
 
-def exhausted_under_v2(outcome: str, *, hidden: bool = False, is_safe: bool = False) -> Schedule:
-    """The marker of epoch 32767 is lost. The completion has another producer id; compaction may hide all before it."""
-
-    def of(s: Story) -> Expected:
-        last, following = 32_766, s.pid + 1
-        s.note("Empty", 0, **OF_V2)
-        s.note("Empty", SECOND, epoch=last, **OF_V2)
-        s.beat(0)
-        s.note("Ongoing", MINUTE, [s.place], epoch=last, **OF_V2)
-        s.write(MINUTE + 5, last)
-        prepared = {"epoch": last + 1, "start": MINUTE, "next_producer_id": following}
-        s.note(f"Prepare{outcome}", 2 * MINUTE, [s.place], **prepared | OF_V2)
-        s.note(f"Complete{outcome}", 2 * MINUTE + 20, (), pid=following, start=MINUTE, **OF_V2)
-        if hidden:
-            s.note("Empty", 10 * MINUTE, pid=following, epoch=1, **OF_V2)
-        compacted(s, 10 * MINUTE + 1 if hidden else 30 * SECOND)
-        elected_since(s)
-        return safe(s) if is_safe else refuted(s, fails=NO_COMMIT)
-
-    return of
-
-
+V2 |= schedules_of("""
+    # The marker of epoch 32767 is lost. The completion has another producer id; compaction may hide all before it.
+    commit_of_v2_lost_at_the_last_epoch:
+        Empty 0 v2 | Empty 1s epoch=32766 v2 | beat 0 | Ongoing 1m epoch=32766 v2 | write 1m+5ms epoch=32766 |
+        PrepareCommit 2m epoch=32767 next_pid=+1 v2 | CompleteCommit 2m+20ms pid=+1 v2 | compacted 30s |
+        elected → refuted NO_COMMIT
+    abort_of_v2_lost_at_the_last_epoch:
+        Empty 0 v2 | Empty 1s epoch=32766 v2 | beat 0 | Ongoing 1m epoch=32766 v2 | write 1m+5ms epoch=32766 |
+        PrepareAbort 2m epoch=32767 next_pid=+1 v2 | CompleteAbort 2m+20ms pid=+1 v2 | compacted 30s | elected → safe
+    commit_of_v2_hidden_at_the_last_epoch:
+        Empty 0 v2 | Empty 1s epoch=32766 v2 | beat 0 | Ongoing 1m epoch=32766 v2 | write 1m+5ms epoch=32766 |
+        PrepareCommit 2m epoch=32767 next_pid=+1 v2 | CompleteCommit 2m+20ms pid=+1 v2 | Empty 10m pid=+1 epoch=1 v2 |
+        compacted 10m+1ms | elected → refuted NO_COMMIT
+    abort_of_v2_hidden_at_the_last_epoch:
+        Empty 0 v2 | Empty 1s epoch=32766 v2 | beat 0 | Ongoing 1m epoch=32766 v2 | write 1m+5ms epoch=32766 |
+        PrepareAbort 2m epoch=32767 next_pid=+1 v2 | CompleteAbort 2m+20ms pid=+1 v2 | Empty 10m pid=+1 epoch=1 v2 |
+        compacted 10m+1ms | elected → refuted NO_COMMIT
+""")
 V2 |= {
-    "commit_of_v2_lost_at_the_last_epoch": exhausted_under_v2("Commit"),
-    "abort_of_v2_lost_at_the_last_epoch": exhausted_under_v2("Abort", is_safe=True),
-    "commit_of_v2_hidden_at_the_last_epoch": exhausted_under_v2("Commit", hidden=True),
-    "abort_of_v2_hidden_at_the_last_epoch": exhausted_under_v2("Abort", hidden=True),
     "abort_by_version_2_of_the_second_transaction_of_an_older_client": aborted(hidden=True, ended=OF_V2),
     "abort_by_version_2_of_the_only_transaction_of_an_older_client": aborted(hidden=False, ended=OF_V2),
 }
