@@ -13,14 +13,13 @@ from tests.support.refutations import (
     Open,
     audits,
     cases,
-    compacted,
     expect_of,
-    one_leader,
     other,
     refuted,
     safe,
     tick,
 )
+from tests.support.schedule_text import schedules_of
 from tests.support.schedules import Expected, Schedule, Schedules, Story, Told
 from txnlib.core.kafka.producer_state import ProducerState
 
@@ -94,17 +93,12 @@ def repeat_of_an_older_coordinator_and_the_next_one_prepared(s: Story) -> Expect
     return s.expect("STUCK", or_verdict="UNKNOWN")
 
 
-@ALL
-def absorbed_by_a_transaction_of_the_next_epoch(s: Story) -> Expected:
-    """A leftover of epoch 0, and the id, restarted, has a transaction here: its end closes both."""
-    s.note("Empty", 0)
-    s.beat(0)
-    s.late_write(3 * MINUTE, "ABORT")
-    s.note("Empty", 20 * MINUTE, epoch=1)
-    s.note("Ongoing", END - 20 * SECOND, [s.place], epoch=1)
-    s.write(END - 20 * SECOND + 5, 1)
-    s.beat(100 * MINUTE)
-    return s.expect("LATE", or_verdict="OPEN")
+ALL |= schedules_of("""
+    # A leftover of epoch 0, and the id, restarted, has a transaction here: its end closes both.
+    absorbed_by_a_transaction_of_the_next_epoch:
+        Empty 0 | beat 0 | T 1m ABORT | write 3m | Empty 20m epoch=1 | Ongoing 3h-20s epoch=1 |
+        write 3h-20s+5ms epoch=1 | beat 100m → LATE or OPEN
+""")
 
 
 # ---- What its coordinator will end, behind what was cleaned
@@ -220,61 +214,30 @@ def honest(of: Schedule) -> Schedule:
     return schedule
 
 
-@honest
-def zombie_of_an_older_epoch(s: Story) -> None:
-    """The application restarted three times; the oldest instance wrote once more, where no marker had fenced it."""
-    for epoch in (1, 2, 3):
-        s.note("Empty", epoch * MINUTE, epoch=epoch)
-    s.write(10 * MINUTE, 0)
+ALL |= schedules_of("""
+    # The application restarted three times; the oldest instance wrote once more, where no marker had fenced it.
+    zombie_of_an_older_epoch:
+        Empty 0 | beat 0 | Empty 1m epoch=1 | Empty 2m epoch=2 | Empty 3m epoch=3 | write 10m | beat 100m → safe
 
+    # A client that wrote to a partition that it had not added.
+    never_added:
+        Empty 0 | beat 0 | begin 1m on 1 | write 1m+10ms | end 2m on 1 | beat 100m → safe
+    never_added_and_timed_out:
+        Empty 0 | beat 0 | begin 1m on 1 | write 1m+10ms | end 3m ABORT on 1 marker_epoch=1 | beat 100m → safe
 
-@honest
-def never_added(s: Story) -> None:
-    """A client that wrote to a partition that it had not added."""
-    elsewhere = (s.topic, 1)
-    s.begin(MINUTE, [elsewhere])
-    s.write(MINUTE + 10)
-    s.end(2 * MINUTE, start=MINUTE, places=[elsewhere])
+    by_hand_before_and_late_again:
+        Empty 0 | beat 0 | T 1m ABORT | write 3m | ABORT 20m | write 30m | one leader | beat 100m → safe
 
+    # A failover between the decision and its completion: all markers were sent again. Then a late write.
+    completed_by_the_next_coordinator:
+        Empty 0 | beat 0 | begin 1m | PrepareCommit 2m | COMMIT 2m+10ms | COMMIT 125s coordinator_epoch=1 |
+        CompleteCommit 125s+20ms leader_epoch=1 | write 3m | beat 100m → safe
 
-@honest
-def never_added_and_timed_out(s: Story) -> None:
-    elsewhere = (s.topic, 1)
-    s.begin(MINUTE, [elsewhere])
-    s.write(MINUTE + 10)
-    s.end(3 * MINUTE, "ABORT", start=MINUTE, places=[elsewhere], marker_epoch=1)
-
-
-@honest
-def by_hand_before_and_late_again(s: Story) -> None:
-    s.transaction(MINUTE, "ABORT")
-    s.write(3 * MINUTE)
-    s.c.mark(s.place, s.pid, 0, "ABORT", 20 * MINUTE)
-    s.write(30 * MINUTE)
-    one_leader(s)
-
-
-@honest
-def completed_by_the_next_coordinator(s: Story) -> None:
-    """A failover between the decision and its completion: all markers were sent again. Then a late write."""
-    s.begin(MINUTE)
-    s.note("PrepareCommit", 2 * MINUTE, [s.place], start=MINUTE)
-    s.c.mark(s.place, s.pid, 0, "COMMIT", 2 * MINUTE + 10)
-    s.c.mark(s.place, s.pid, 0, "COMMIT", 2 * MINUTE + 5 * SECOND, coordinator_epoch=1)
-    s.note("CompleteCommit", 2 * MINUTE + 5 * SECOND + 20, start=MINUTE, leader_epoch=1)
-    s.write(3 * MINUTE)
-
-
-@honest
-def prepared_twice_and_completed_twice(s: Story) -> None:
-    """Appends that timed out, and were repeated."""
-    s.begin(MINUTE)
-    s.note("PrepareCommit", 2 * MINUTE, [s.place], start=MINUTE)
-    s.note("PrepareCommit", 2 * MINUTE + 2 * SECOND, [s.place], start=MINUTE)
-    s.c.mark(s.place, s.pid, 0, "COMMIT", 2 * MINUTE + 2 * SECOND + 10)
-    s.note("CompleteCommit", 2 * MINUTE + 2 * SECOND + 20, start=MINUTE)
-    s.note("CompleteCommit", 2 * MINUTE + 2 * SECOND + 90, start=MINUTE)
-    s.write(3 * MINUTE)
+    # Appends that timed out, and were repeated.
+    prepared_twice_and_completed_twice:
+        Empty 0 | beat 0 | begin 1m | PrepareCommit 2m | PrepareCommit 122s | COMMIT 122s+10ms |
+        CompleteCommit 122s+20ms | CompleteCommit 122s+90ms | write 3m | beat 100m → safe
+""")
 
 
 @honest
@@ -294,14 +257,11 @@ def thirty_transactions(s: Story) -> None:
     s.write(10 * MINUTE)
 
 
-@honest
-def two_late_writes_of_one_producer(s: Story) -> None:
-    elsewhere = (s.topic, 1)
-    s.begin(MINUTE, [s.place, elsewhere])
-    s.end(2 * MINUTE, "ABORT", start=MINUTE, places=[s.place, elsewhere])
-    s.write(3 * MINUTE)
-    s.c.write(elsewhere, s.pid, 0, 3 * MINUTE)
-    s.beat(0, 100 * MINUTE, partition=1)
+ALL |= schedules_of("""
+    two_late_writes_of_one_producer:
+        Empty 0 | beat 0 | begin 1m on 0,1 | end 2m ABORT on 0,1 | write 3m | write 3m on 1 | beat 0 100m on 1 |
+        beat 100m → safe
+""")
 
 
 @honest
@@ -312,32 +272,20 @@ def moved_on_to_another_producer_id(s: Story) -> None:
     s.c.transaction(s.id, s.pid + 1, 0, [s.place], 30 * MINUTE)
 
 
-@honest
-def behind_a_hole(s: Story) -> None:
-    """What compaction removed is older than the batch, by a stamp in front of it."""
-    s.transaction(MINUTE, "ABORT")
-    s.note("Empty", 12 * MINUTE, epoch=1)
-    compacted(s, 30 * MINUTE)
-    s.beat(38 * MINUTE)
-    s.write(40 * MINUTE, 1)
+ALL |= schedules_of("""
+    # What compaction removed is older than the batch, by a stamp in front of it.
+    behind_a_hole:
+        Empty 0 | beat 0 | T 1m ABORT | Empty 12m epoch=1 | compacted | beat 38m | write 40m epoch=1 | beat 100m → safe
 
+    # Every record is there, also those of the next coordinator.
+    commit_by_a_coordinator_that_moved:
+        Empty 0 | beat 0 | T 1m ABORT | begin 2m leader_epoch=1 | PrepareCommit 3m leader_epoch=1 |
+        COMMIT 3m+10ms coordinator_epoch=1 | CompleteCommit 3m+20ms leader_epoch=1 | write 4m | beat 100m → safe
 
-@honest
-def commit_by_a_coordinator_that_moved(s: Story) -> None:
-    """Every record is there, also those of the next coordinator."""
-    s.transaction(MINUTE, "ABORT")
-    s.begin(2 * MINUTE, leader_epoch=1)
-    s.note("PrepareCommit", 3 * MINUTE, [s.place], start=2 * MINUTE, leader_epoch=1)
-    s.c.mark(s.place, s.pid, 0, "COMMIT", 3 * MINUTE + 10, coordinator_epoch=1)
-    s.note("CompleteCommit", 3 * MINUTE + 20, start=2 * MINUTE, leader_epoch=1)
-    s.write(4 * MINUTE)
-
-
-@honest
-def abort_whose_marker_was_lost(s: Story) -> None:
-    """Its decision is known, and no other: an abort repairs it."""
-    s.begin(MINUTE)
-    s.end(2 * MINUTE, "ABORT", start=MINUTE, lost=[s.place])
+    # Its decision is known, and no other: an abort repairs it.
+    abort_whose_marker_was_lost:
+        Empty 0 | beat 0 | begin 1m | end 2m ABORT lost | beat 100m → safe
+""")
 
 
 @honest
