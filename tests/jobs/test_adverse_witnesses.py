@@ -10,16 +10,14 @@ from typing import Any
 import pytest
 
 from tests.support.audits import AuditTables
-from tests.support.cluster import HOUR, MINUTE, NOON, SECOND, Cluster, Copy, Entry
+from tests.support.cluster import HOUR, MINUTE, SECOND, Cluster, Copy, Entry
 from tests.support.log_bytes import encode_snapshot
 from tests.support.metadata_log import MetadataLog
 from tests.support.refutations import (
     END,
     NO_COMMIT,
-    NO_COORDINATOR,
     NOTHING_ELSE,
     OF_4_1,
-    OF_V2,
     Kit,
     T,
     audits,
@@ -35,6 +33,7 @@ from tests.support.refutations import (
     with_an_id_of_v2,
     with_metadata,
 )
+from tests.support.schedule_text import schedules_of
 from tests.support.schedules import Expected, Schedule, Schedules, Story, Told, wrong
 
 pytestmark = pytest.mark.shares("kits")
@@ -44,63 +43,23 @@ WITNESSES = Schedules()
 
 # ---- Markers that the admin tool wrote
 
+WITNESSES |= schedules_of("""
+    # An ABORT of the admin tool ended records that nobody registered; then more of them came.
+    by_hand_and_written_again_under_one_leader:
+        Empty 0 | beat 0 | write 1m | ABORT 20m | write 21m | beat 100m | one leader → safe
+    by_hand_and_written_again_with_an_election_since:
+        Empty 0 | beat 0 | write 1m | ABORT 20m | write 21m | elected → refuted NO_COMMIT
 
-def by_hand(*, elected: bool, is_safe: bool) -> Schedule:
-    """An ABORT of the admin tool ended records that nobody registered; then more of them came."""
+    # The tool aborted what its coordinator then committed: the COMMIT marker ended nothing, and a late write came.
+    by_hand_before_its_commit:
+        Empty 0 | beat 0 | Ongoing 1m | write 1m+5ms | ABORT 2m | end 3m | write 4m | beat 100m |
+        one leader → unsafe NOTHING_ELSE
 
-    def of(s: Story) -> Expected:
-        s.note("Empty", 0)
-        s.beat(0)
-        s.write(MINUTE)
-        s.c.mark(s.place, s.pid, 0, "ABORT", 20 * MINUTE)
-        s.write(21 * MINUTE)
-        if elected:
-            elected_since(s)
-        else:
-            s.beat(100 * MINUTE)
-            one_leader(s)
-        return safe(s) if is_safe else refuted(s, fails=NO_COMMIT)
-
-    return of
-
-
-def by_hand_before_its_commit(*, elected: bool, is_safe: bool) -> Schedule:
-    """The tool aborted what its coordinator then committed: the COMMIT marker ended nothing, and a late write came."""
-
-    def of(s: Story) -> Expected:
-        s.note("Empty", 0)
-        s.beat(0)
-        s.note("Ongoing", MINUTE, [s.place])
-        s.write(MINUTE + 5)
-        s.c.mark(s.place, s.pid, 0, "ABORT", 2 * MINUTE)
-        s.end(3 * MINUTE, start=MINUTE)
-        s.write(4 * MINUTE)
-        s.beat(100 * MINUTE)
-        one_leader(s)
-        return unsafe(s, fails=NOTHING_ELSE)
-
-    return of
-
-
-def by_hand_after_a_lost_commit(s: Story) -> Expected:
-    """The COMMIT lost its marker; the tool aborted its records, and a late write came: the finding is CRITICAL."""
-    s.note("Empty", 0)
-    s.beat(0)
-    s.begin(MINUTE)
-    s.end(2 * MINUTE, start=MINUTE, lost=[s.place])
-    s.c.mark(s.place, s.pid, 0, "ABORT", 30 * MINUTE, leader_epoch=1)
-    s.write(31 * MINUTE, leader_epoch=1)
-    s.beat(40 * MINUTE, leader_epoch=1)
-    elected_since(s)
-    return unsafe(s, finds=("*",))
-
-
-WITNESSES |= {
-    "by_hand_and_written_again_under_one_leader": by_hand(elected=False, is_safe=True),
-    "by_hand_and_written_again_with_an_election_since": by_hand(elected=True, is_safe=False),
-    "by_hand_before_its_commit": by_hand_before_its_commit(elected=False, is_safe=False),
-    "by_hand_after_a_lost_commit": by_hand_after_a_lost_commit,
-}
+    # The COMMIT lost its marker; the tool aborted its records, and a late write came: the finding is CRITICAL.
+    by_hand_after_a_lost_commit:
+        Empty 0 | beat 0 | begin 1m | end 2m lost | ABORT 30m leader_epoch=1 | write 31m leader_epoch=1 |
+        beat 40m leader_epoch=1 | elected → unsafe finds=*
+""")
 
 
 # ---- Copies of other instants
@@ -243,30 +202,20 @@ WITNESSES |= {
 
 # ---- Prepared, with other partitions
 
-
-def pending(state: str, *, is_safe: bool, epoch: int = 0) -> Schedule:
-    """The newest record of the id lists a sibling, if it lists any."""
-
-    def of(s: Story) -> Expected:
-        s.note("Empty", 0)
-        s.late_write(3 * MINUTE)
-        s.beat(0, 10 * MINUTE, 100 * MINUTE)
-        one_leader(s)
-        places = [(s.topic, 1)] if state in ("Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence") else ()
-        if places:
-            s.c.write((s.topic, 1), s.pid, epoch, 19 * MINUTE)
-        s.note(state, 20 * MINUTE, places, epoch=epoch, start=19 * MINUTE - 5)
-        return safe(s) if is_safe else unsafe(s, fails=NO_COORDINATOR)
-
-    return of
-
-
-WITNESSES |= {
-    "prepared_to_commit_a_sibling": pending("PrepareCommit", is_safe=False),
-    "prepared_to_abort_a_sibling": pending("PrepareAbort", is_safe=False),
-    "fenced_with_a_sibling": pending("PrepareEpochFence", epoch=1, is_safe=False),
-    "completed_with_a_sibling": pending("CompleteCommit", is_safe=True),
-}
+WITNESSES |= schedules_of("""
+    # The newest record of the id lists a sibling, if it lists any.
+    prepared_to_commit_a_sibling:
+        Empty 0 | T 1m | write 3m | beat 0 10m 100m | one leader | write 19m on 1 |
+        PrepareCommit 20m on 1 start=19m-5ms → unsafe NO_COORDINATOR
+    prepared_to_abort_a_sibling:
+        Empty 0 | T 1m | write 3m | beat 0 10m 100m | one leader | write 19m on 1 |
+        PrepareAbort 20m on 1 start=19m-5ms → unsafe NO_COORDINATOR
+    fenced_with_a_sibling:
+        Empty 0 | T 1m | write 3m | beat 0 10m 100m | one leader | write 19m on 1 epoch=1 |
+        PrepareEpochFence 20m on 1 start=19m-5ms epoch=1 → unsafe NO_COORDINATOR
+    completed_with_a_sibling:
+        Empty 0 | T 1m | write 3m | beat 0 10m 100m | one leader | CompleteCommit 20m start=19m-5ms → safe
+""")
 
 
 # ---- Groups of siblings, whose clocks differ
@@ -323,47 +272,23 @@ WITNESSES |= {
 
 # ---- Failovers of the coordinator
 
-FAILOVERS = Schedules()
-
-
-def failover(*, marked: int | None, again: bool, decided_by: int = 0) -> Schedule:
-    """Prepared by the coordinator of leader epoch 0, completed by that of 1; its marker's coordinator epoch, if it has
-    one, and a late write behind it."""
-
-    def of(s: Story) -> Expected:
-        s.note("Empty", 0)
-        s.beat(0)
-        s.note("Ongoing", T, [s.place])
-        s.write(T + 5)
-        s.note("PrepareCommit", T + SECOND, [s.place], start=T)
-        later = {"leader_epoch": 1}
-        if marked is not None:
-            s.c.mark(
-                s.place,
-                s.pid,
-                0,
-                "COMMIT",
-                T + SECOND + 10 if marked == 0 else T + 30 * SECOND,
-                coordinator_epoch=marked,
-            )
-        if again:
-            s.write(T + 20 * SECOND)
-            s.c.mark(s.place, s.pid, 0, "COMMIT", T + 30 * SECOND, coordinator_epoch=1)
-        s.note("CompleteCommit", T + 31 * SECOND, (), start=T, last_update_timestamp_ms=NOON + T + SECOND, **later)
-        if marked is not None:
-            s.write(T + MINUTE)
-        elected_since(s)
-        return unsafe(s, fails=NO_COMMIT) if marked is None else safe(s)
-
-    return of
-
-
-WITNESSES |= {
-    "failover_before_the_marker_which_is_lost": failover(marked=None, again=False),
-    "failover_before_the_marker": failover(marked=1, again=False),
-    "failover_after_the_marker": failover(marked=0, again=False),
-    "failover_after_the_marker_that_is_sent_again": failover(marked=0, again=True),
-}
+WITNESSES |= schedules_of("""
+    # Prepared by the coordinator of leader epoch 0, completed by that of 1; its marker has the coordinator epoch of
+    # one of them, if it has one, and a late write is behind it.
+    failover_before_the_marker_which_is_lost:
+        Empty 0 | beat 0 | Ongoing 20m | write 20m+5ms | PrepareCommit 20m+1s |
+        CompleteCommit 20m+31s updated=20m+1s leader_epoch=1 | elected → unsafe NO_COMMIT
+    failover_before_the_marker:
+        Empty 0 | beat 0 | Ongoing 20m | write 20m+5ms | PrepareCommit 20m+1s | COMMIT 20m+30s coordinator_epoch=1 |
+        CompleteCommit 20m+31s updated=20m+1s leader_epoch=1 | write 21m | elected → safe
+    failover_after_the_marker:
+        Empty 0 | beat 0 | Ongoing 20m | write 20m+5ms | PrepareCommit 20m+1s | COMMIT 20m+1s+10ms |
+        CompleteCommit 20m+31s updated=20m+1s leader_epoch=1 | write 21m | elected → safe
+    failover_after_the_marker_that_is_sent_again:
+        Empty 0 | beat 0 | Ongoing 20m | write 20m+5ms | PrepareCommit 20m+1s | COMMIT 20m+1s+10ms | write 20m+20s |
+        COMMIT 20m+30s coordinator_epoch=1 | CompleteCommit 20m+31s updated=20m+1s leader_epoch=1 | write 21m |
+        elected → safe
+""")
 
 
 # ---- Transactions v2
@@ -371,88 +296,49 @@ WITNESSES |= {
 V2 = Schedules()
 
 
-def v2(
-    *ends: tuple[str, int, bool],
-    written: int,
-    elected: bool,
-    hidden: bool = False,
-    is_safe: bool,
-    late: int | None = None,
-) -> Schedule:
-    """Transactions of v2 here, each of an epoch, whose marker is here or not; then a batch of an epoch."""
-
-    def of(s: Story) -> Expected:
-        s.note("Empty", 0, **OF_V2)
-        s.beat(0)
-        at = MINUTE
-        for kind, epoch, is_here in ends:
-            s.note("Ongoing", at, [s.place], epoch=epoch, **OF_V2)
-            s.write(at + 5, epoch)
-            s.note(f"Prepare{kind}", at + SECOND, [s.place], epoch=epoch + 1, start=at, **OF_V2)
-            if is_here:
-                s.c.mark(s.place, s.pid, epoch + 1, kind.upper(), at + SECOND + 10)
-            s.note(f"Complete{kind}", at + SECOND + 20, (), epoch=epoch + 1, start=at, **OF_V2)
-            at += 2 * MINUTE
-        if written >= 0:
-            s.write(at, written)
-        if elected:
-            elected_since(s)
-        else:
-            s.beat(100 * MINUTE)
-            one_leader(s)
-        if hidden:
-            compacted(s)
-        return safe(s) if is_safe else refuted(s, fails=NO_COMMIT)
-
-    return of
-
-
-V2 |= {
-    "v2_unregistered_at_the_epoch_of_the_coordinator": v2(("Commit", 0, True), written=1, elected=True, is_safe=True),
-    "v2_commit_lost": v2(("Commit", 0, True), ("Commit", 1, False), written=-1, elected=True, is_safe=False),
-    "v2_abort_lost": v2(("Commit", 0, True), ("Abort", 1, False), written=-1, elected=True, is_safe=True),
-    "v2_commit_lost_and_written_again": v2(("Commit", 0, False), written=1, elected=True, is_safe=False),
-    "v2_abort_lost_and_written_again": v2(("Abort", 0, False), written=1, elected=True, is_safe=True),
-    "v2_abort_lost_before_a_commit_that_is_lost": v2(
-        ("Abort", 0, False), ("Commit", 1, False), written=-1, elected=True, is_safe=False
-    ),
-    "v2_hidden_abort_lost": v2(
-        ("Commit", 0, True), ("Abort", 1, False), written=-1, elected=True, hidden=True, is_safe=False
-    ),
-    "v2_hidden_and_unregistered_under_one_leader": v2(
-        ("Commit", 0, True), written=1, elected=False, hidden=True, is_safe=True
-    ),
-}
+V2 |= schedules_of("""
+    # Transactions of v2 here, each of an epoch, whose marker is here or not; then perhaps a batch that nobody
+    # registered.
+    v2_unregistered_at_the_epoch_of_the_coordinator:
+        Empty 0 v2 | beat 0 | Ongoing 1m v2 | write 1m+5ms | PrepareCommit 61s epoch=1 v2 | COMMIT 61s+10ms epoch=1 |
+        CompleteCommit 61s+20ms epoch=1 v2 | write 3m epoch=1 | elected → safe
+    v2_commit_lost:
+        Empty 0 v2 | beat 0 | Ongoing 1m v2 | write 1m+5ms | PrepareCommit 61s epoch=1 v2 | COMMIT 61s+10ms epoch=1 |
+        CompleteCommit 61s+20ms epoch=1 v2 | Ongoing 3m epoch=1 v2 | write 3m+5ms epoch=1 |
+        PrepareCommit 3m+1s epoch=2 v2 | CompleteCommit 3m+1s+20ms epoch=2 v2 | elected → refuted NO_COMMIT
+    v2_abort_lost:
+        Empty 0 v2 | beat 0 | Ongoing 1m v2 | write 1m+5ms | PrepareCommit 61s epoch=1 v2 | COMMIT 61s+10ms epoch=1 |
+        CompleteCommit 61s+20ms epoch=1 v2 | Ongoing 3m epoch=1 v2 | write 3m+5ms epoch=1 |
+        PrepareAbort 3m+1s epoch=2 v2 | CompleteAbort 3m+1s+20ms epoch=2 v2 | elected → safe
+    v2_commit_lost_and_written_again:
+        Empty 0 v2 | beat 0 | Ongoing 1m v2 | write 1m+5ms | PrepareCommit 61s epoch=1 v2 |
+        CompleteCommit 61s+20ms epoch=1 v2 | write 3m epoch=1 | elected → refuted NO_COMMIT
+    v2_abort_lost_and_written_again:
+        Empty 0 v2 | beat 0 | Ongoing 1m v2 | write 1m+5ms | PrepareAbort 61s epoch=1 v2 |
+        CompleteAbort 61s+20ms epoch=1 v2 | write 3m epoch=1 | elected → safe
+    v2_abort_lost_before_a_commit_that_is_lost:
+        Empty 0 v2 | beat 0 | Ongoing 1m v2 | write 1m+5ms | PrepareAbort 61s epoch=1 v2 |
+        CompleteAbort 61s+20ms epoch=1 v2 | Ongoing 3m epoch=1 v2 | write 3m+5ms epoch=1 |
+        PrepareCommit 3m+1s epoch=2 v2 | CompleteCommit 3m+1s+20ms epoch=2 v2 | elected → refuted NO_COMMIT
+    v2_hidden_abort_lost:
+        Empty 0 v2 | beat 0 | Ongoing 1m v2 | write 1m+5ms | PrepareCommit 61s epoch=1 v2 | COMMIT 61s+10ms epoch=1 |
+        CompleteCommit 61s+20ms epoch=1 v2 | Ongoing 3m epoch=1 v2 | write 3m+5ms epoch=1 |
+        PrepareAbort 3m+1s epoch=2 v2 | CompleteAbort 3m+1s+20ms epoch=2 v2 | elected | compacted → refuted NO_COMMIT
+    v2_hidden_and_unregistered_under_one_leader:
+        Empty 0 v2 | beat 0 | Ongoing 1m v2 | write 1m+5ms | PrepareCommit 61s epoch=1 v2 | COMMIT 61s+10ms epoch=1 |
+        CompleteCommit 61s+20ms epoch=1 v2 | write 3m epoch=1 | beat 100m | one leader | compacted → safe
+""")
 
 
 # ---- `Empty` at epoch 0
 
-
-def born(*, sibling: bool, expired: bool, is_safe: bool) -> Schedule:
-    """Among holes, the newest record is Empty at epoch 0; a sibling has a COMMIT of the producer id."""
-
-    def of(s: Story) -> Expected:
-        s.beat(0)
-        if expired:
-            s.note("Empty", 30 * SECOND, pid=s.pid + 1)
-            s.note(None, 45 * SECOND)
-        s.note("Empty", MINUTE)
-        if sibling:
-            s.c.write((s.topic, 1), s.pid, 0, 2 * MINUTE)
-            s.c.mark((s.topic, 1), s.pid, 0, "COMMIT", 3 * MINUTE)
-            s.beat(100 * MINUTE, partition=1)
-        s.write(4 * MINUTE)
-        elected_since(s)
-        compacted(s)
-        return safe(s) if is_safe else refuted(s)
-
-    return of
-
-
-WITNESSES |= {
-    "empty_at_epoch_0_beside_a_commit_on_a_sibling": born(sibling=True, expired=False, is_safe=False),
-    "empty_at_epoch_0_after_another_producer_id": born(sibling=False, expired=True, is_safe=True),
-}
+WITNESSES |= schedules_of("""
+    # Among holes, the newest record is Empty at epoch 0; a sibling has a COMMIT of the producer id, or not.
+    empty_at_epoch_0_beside_a_commit_on_a_sibling:
+        beat 0 | Empty 1m | write 2m on 1 | COMMIT 3m on 1 | beat 100m on 1 | write 4m | elected | compacted → refuted
+    empty_at_epoch_0_after_another_producer_id:
+        beat 0 | Empty 30s pid=+1 | tombstone 45s | Empty 1m | write 4m | elected | compacted → safe
+""")
 
 
 # ---- Elections by the metadata log
