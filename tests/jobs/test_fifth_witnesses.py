@@ -19,7 +19,6 @@ from tests.support.refutations import (
     Open,
     audits,
     cases,
-    compacted,
     expect_of,
     one_leader,
     other,
@@ -27,6 +26,7 @@ from tests.support.refutations import (
     safe,
     unsafe,
 )
+from tests.support.schedule_text import schedules_of
 from tests.support.schedules import Expected, Schedule, Schedules, Story, Told
 
 pytestmark = pytest.mark.shares("kits")
@@ -69,51 +69,28 @@ def of_brokers(properties: str) -> Callable[[int], Cluster]:
     return lambda coordinators: WithFiles(coordinators=coordinators, files={"1/meta.properties": text.encode()})
 
 
-def powered_off(s: Story) -> Expected:
-    """The only broker loses its power: the marker was not on its disk, all that the coordinator wrote was. It is the
-    controller, too: it finds the leader alive when it starts, so the leader epoch stays. Kafka until 3.9:
-    `PartitionStateMachine.initializePartitionState`, `ReplicaStateMachine.startup`."""
-    s.note("Empty", 0)
-    s.beat(0)
-    s.begin(MINUTE)
-    s.end(2 * MINUTE, start=MINUTE, lost=[s.place])
-    s.note("Empty", 25 * MINUTE, epoch=1)
-    compacted(s)
-    s.beat(100 * MINUTE)
-    one_leader(s)
-    return unsafe(s, fails=NO_COMMIT)
-
-
-def powered_off_and_expired(s: Story) -> Expected:
-    """The same; its id has expired since."""
-    s.beat(0)
-    s.c.write(s.place, s.pid, 0, MINUTE)
-    s.beat(100 * MINUTE)
-    one_leader(s)
-    return unsafe(s, fails=NO_COMMIT)
-
-
-def never_ended(s: Story) -> Expected:
-    """Where a controller outlives the broker, a crash takes a leader epoch."""
-    s.note("Empty", 0)
-    s.beat(0)
-    s.write(MINUTE)
-    s.note("Empty", 25 * MINUTE, epoch=1)
-    compacted(s)
-    s.beat(100 * MINUTE)
-    one_leader(s)
-    return safe(s)
-
-
-def old_format(s: Story) -> Expected:
-    """`message.format.version` of the topic was lowered for a while: its leader refused the marker
-    (UNSUPPORTED_FOR_MESSAGE_FORMAT), and the coordinator completed without it. Kafka until 3.9, with an
-    inter.broker.protocol.version before 3.0: `TransactionMarkerRequestCompletionHandler.onComplete`."""
-    return powered_off(s)
-
-
-ZOOKEEPER |= {each.__name__: each for each in (powered_off, powered_off_and_expired, old_format)}
-KRAFT |= {each.__name__: each for each in (never_ended,)}
+ZOOKEEPER |= schedules_of("""
+    # The only broker loses its power: the marker was not on its disk, all that the coordinator wrote was. It is the
+    # controller, too: it finds the leader alive when it starts, so the leader epoch stays. Kafka until 3.9:
+    # `PartitionStateMachine.initializePartitionState`, `ReplicaStateMachine.startup`.
+    powered_off:
+        Empty 0 | beat 0 | begin 1m | end 2m lost | Empty 25m epoch=1 | compacted | beat 100m |
+        one leader → unsafe NO_COMMIT
+    # The same; its id has expired since.
+    powered_off_and_expired:
+        beat 0 | write 1m | beat 100m | one leader → unsafe NO_COMMIT
+    # `message.format.version` of the topic was lowered for a while: its leader refused the marker
+    # (UNSUPPORTED_FOR_MESSAGE_FORMAT), and the coordinator completed without it. Kafka until 3.9, with an
+    # inter.broker.protocol.version before 3.0: `TransactionMarkerRequestCompletionHandler.onComplete`.
+    old_format:
+        Empty 0 | beat 0 | begin 1m | end 2m lost | Empty 25m epoch=1 | compacted | beat 100m |
+        one leader → unsafe NO_COMMIT
+""")
+KRAFT |= schedules_of("""
+    # Where a controller outlives the broker, a crash takes a leader epoch.
+    never_ended:
+        Empty 0 | beat 0 | write 1m | Empty 25m epoch=1 | compacted | beat 100m | one leader → safe
+""")
 
 
 # ---- A producer id that two ids have (KAFKA-15552: the first block after a migration is that of ZooKeeper again)

@@ -13,12 +13,12 @@ from tests.support.refutations import (
     Kit,
     audits,
     cases,
-    elected_since,
     left,
     one_leader,
     safe,
     unsafe,
 )
+from tests.support.schedule_text import schedules_of
 from tests.support.schedules import Expected, Schedule, Schedules, Story, Told, wrong
 
 pytestmark = pytest.mark.shares("kits")
@@ -76,47 +76,21 @@ PLACES |= {
 MARKERS = Schedules()
 
 
-def lost_marker(kind: str, *, is_safe: bool) -> Schedule:
-    """A later leader lost the marker of the only transaction."""
+MARKERS |= schedules_of("""
+    # A later leader lost the marker of the only transaction.
+    missing_marker_of_an_abort:
+        Empty 0 | begin 1m | end 2m ABORT lost | beat 0 10m | elected → safe finds=MARKER_MISSING
+    missing_marker_of_a_commit:
+        Empty 0 | begin 1m | end 2m lost | beat 0 10m | elected → unsafe NOTHING_ELSE finds=MARKER_MISSING
 
-    def of(s: Story) -> Expected:
-        s.note("Empty", 0)
-        s.begin(MINUTE)
-        s.end(2 * MINUTE, kind, start=MINUTE, lost=[s.place])
-        s.beat(0, 10 * MINUTE)
-        elected_since(s)
-        finds = ("MARKER_MISSING",)
-        return safe(s, finds=finds) if is_safe else unsafe(s, fails=NOTHING_ELSE, finds=finds)
-
-    return of
-
-
-MARKERS |= {
-    "missing_marker_of_an_abort": lost_marker("ABORT", is_safe=True),
-    "missing_marker_of_a_commit": lost_marker("COMMIT", is_safe=False),
-}
-
-
-def stray(kind: str, *, is_safe: bool) -> Schedule:
-    """A batch and a marker of another id on the partition, an hour after its newest decision."""
-
-    def of(s: Story) -> Expected:
-        s.note("Empty", 0)
-        s.late_write(3 * MINUTE)
-        s.beat(0, 10 * MINUTE, 110 * MINUTE)
-        s.c.write(s.place, s.pid + 500, 0, 70 * MINUTE)
-        s.c.mark(s.place, s.pid + 500, 0, kind, 71 * MINUTE)
-        one_leader(s)
-        finds = ("MARKER_WITHOUT_DECISION",)
-        return safe(s, finds=finds) if is_safe else unsafe(s, fails=NOTHING_ELSE, finds=finds)
-
-    return of
-
-
-MARKERS |= {
-    "commit_of_another_producer_without_a_decision": stray("COMMIT", is_safe=False),
-    "abort_of_another_producer_without_a_decision": stray("ABORT", is_safe=True),
-}
+    # A batch and a marker of another id on the partition, an hour after its newest decision.
+    commit_of_another_producer_without_a_decision:
+        Empty 0 | T 1m | write 3m | beat 0 10m 110m | write 70m pid=+500 | COMMIT 71m pid=+500 |
+        one leader → unsafe NOTHING_ELSE finds=MARKER_WITHOUT_DECISION
+    abort_of_another_producer_without_a_decision:
+        Empty 0 | T 1m | write 3m | beat 0 10m 110m | write 70m pid=+500 | ABORT 71m pid=+500 |
+        one leader → safe finds=MARKER_WITHOUT_DECISION
+""")
 
 
 KITS = {
