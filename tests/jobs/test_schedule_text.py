@@ -144,7 +144,10 @@ def test_what_is_no_time_is_refused(text):
         ("refuted error", Expected(1_000, "HANGING", or_verdict="UNKNOWN", is_error=True)),
         ("closed finds=*", Expected(1_000, None, finds=("*",))),
         ("STUCK reason=MARKER_OVERDUE", Expected(1_000, "STUCK", reason="MARKER_OVERDUE")),
-        ("LATE or OPEN never_finds=A,B", Expected(1_000, "LATE", or_verdict="OPEN", never_finds=("A", "B"))),
+        (
+            "LATE or OPEN never_finds=MARKER_MISSING,MARKER_WITHOUT_DECISION",
+            Expected(1_000, "LATE", or_verdict="OPEN", never_finds=("MARKER_MISSING", "MARKER_WITHOUT_DECISION")),
+        ),
         ("safe pid=+700", Expected(1_700, "HANGING", is_safe=True)),
     ],
 )
@@ -192,6 +195,7 @@ def test_schedules_keep_their_order_and_go_on_over_lines():
         "name: write 3m → STUCK or",
         "name: write 3m → STUCK reason=NONE",
         "name: write 3m → closed finds",
+        "name: write 3m → closed never_finds=MARKER_LOST",
         "write 3m → safe",
         "before: write 3m → safe",
     ],

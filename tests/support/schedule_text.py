@@ -61,6 +61,7 @@ from tests.support.refutations import (
     tick,
 )
 from tests.support.schedules import Expected, Schedules, Story
+from txnlib.core.findings.catalogue import FINDINGS
 from txnlib.core.kafka.transaction_state import BY_KAFKA_NAME
 from txnlib.core.verdicts.reason import Reason, Verdict
 
@@ -76,6 +77,7 @@ VERDICTS: dict[str, tuple[str | None, dict[str, Any]]] = {
     "closed": (None, {}),
     **{str(verdict): (str(verdict), {}) for verdict in Verdict},
 }
+NAMES_OF_FINDINGS = {"*", *FINDINGS}
 _UNITS = {"ms": 1, "s": SECOND, "m": MINUTE, "h": HOUR}
 
 
@@ -128,18 +130,14 @@ def next_coordinator(s: Story, at: int, leader_epoch: int, which: str = "later")
     s.c.note(other(s, which), "Empty", 920_000 + s.number, 0, (), at, leader_epoch=leader_epoch)
 
 
-def _write(s: Story, e: Event) -> None:
+def _batch(s: Story, e: Event) -> None:
+    more = e.more(s)
+    pid, epoch = more.pop("pid", s.pid), more.pop("epoch", 0)
     for place in e.places(s):
-        s.c.write(place, at=e.times[0], **{"producer_id": s.pid, "epoch": 0} | _of_producer(s, e))
-
-
-def _marker(s: Story, e: Event) -> None:
-    for place in e.places(s):
-        s.c.mark(place, kind=e.word, at=e.times[0], **{"producer_id": s.pid, "epoch": 0} | _of_producer(s, e))
-
-
-def _of_producer(s: Story, e: Event) -> dict[str, Any]:
-    return {"producer_id" if name == "pid" else name: value for name, value in e.more(s).items()}
+        if e.word == "write":
+            s.c.write(place, pid, epoch, *e.times, **more)
+        else:
+            s.c.mark(place, pid, epoch, e.word, *e.times, **more)
 
 
 def _end(s: Story, e: Event) -> None:
@@ -172,9 +170,9 @@ WORDS = {
     **{state: Word(_record, _OF_RECORD) for state in BY_KAFKA_NAME},
     "tombstone": Word(_record, "leader_epoch"),
     "next coordinator": Word(lambda s, e: next_coordinator(s, *e.times, **e.more(s)), "leader_epoch"),
-    "write": Word(_write, _OF_BATCH),
-    "COMMIT": Word(_marker, f"{_OF_BATCH} coordinator_epoch"),
-    "ABORT": Word(_marker, f"{_OF_BATCH} coordinator_epoch"),
+    "write": Word(_batch, _OF_BATCH),
+    "COMMIT": Word(_batch, f"{_OF_BATCH} coordinator_epoch"),
+    "ABORT": Word(_batch, f"{_OF_BATCH} coordinator_epoch"),
     "begin": Word(lambda s, e: s.begin(*e.times, e.places(s), **e.more(s)), "on epoch leader_epoch timeout"),
     "end": Word(_end, "ABORT lost incomplete on epoch marker_epoch leader_epoch start timeout"),
     "T": Word(lambda s, e: s.transaction(*e.times, e.kind()), "ABORT"),
@@ -234,7 +232,7 @@ def _expected(text: str) -> tuple[str | None, dict[str, Any]]:
             told["is_error"] = True
         elif name == "reason":
             told["reason"] = str(Reason(value))
-        elif name in ("finds", "never_finds") and value:
+        elif name in ("finds", "never_finds") and NAMES_OF_FINDINGS.issuperset(value.split(",")):
             told[name] = tuple(value.split(","))
         elif name == "pid":
             told["pid"] = int(value)
