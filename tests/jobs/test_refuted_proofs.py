@@ -514,9 +514,9 @@ MORE |= schedules_of("""
 ORPHANS = Schedules()
 
 
-def orphan(s: Story, at: int = MINUTE, *, elected: bool, epoch: int = 0) -> None:
+def orphan(s: Story, *, elected: bool) -> None:
     s.beat(0)
-    s.write(at, epoch)
+    s.write(MINUTE)
     if elected:
         elected_since(s)
     else:
