@@ -33,6 +33,7 @@ from tests.support.refutations import (
     with_an_id_of_v2,
     with_metadata,
 )
+from tests.support.schedule_text import schedules_of
 from tests.support.schedules import Expected, Schedule, Schedules, Story, Told, wrong
 from txnlib.core.kafka.transaction_log import OffsetCommit, OffsetCommitKey
 
@@ -97,24 +98,13 @@ CLOCKS |= {
 }
 
 
-def corrected(age: int, *, is_safe: bool) -> Schedule:
-    """Pairs of decisions and markers measure the leader's clock ten minutes ahead of the coordinators'."""
-
-    def of(s: Story) -> Expected:
-        led_by_another(s, 10 * MINUTE)
-        s.note("Empty", 0)
-        written = END - age
-        s.beat(MINUTE, 10 * MINUTE, 20 * MINUTE, 60 * MINUTE, written - MINUTE, written + MINUTE)
-        s.write(written, stamp=written - 30 * MINUTE)
-        return safe(s) if is_safe else unsafe(s, fails=OLD_ENOUGH)
-
-    return of
-
-
-CLOCKS |= {
-    "stamps_by_a_clock_that_pairs_measure_ahead": corrected(20 * MINUTE, is_safe=True),
-    "young_by_a_clock_that_pairs_measure_ahead": corrected(12 * MINUTE, is_safe=False),
-}
+CLOCKS |= schedules_of("""
+    # Pairs of decisions and markers measure the leader's clock ten minutes ahead of the coordinators'.
+    stamps_by_a_clock_that_pairs_measure_ahead:
+        led by another skew=10m | Empty 0 | beat 1m 10m 20m 1h 159m 161m | write 160m stamp=130m → safe
+    young_by_a_clock_that_pairs_measure_ahead:
+        led by another skew=10m | Empty 0 | beat 1m 10m 20m 1h 167m 169m | write 168m stamp=138m → unsafe OLD_ENOUGH
+""")
 
 
 # ---- A COMMIT that only a wrong clock calls over, or marked
@@ -136,24 +126,6 @@ def over_by_a_stamp(*, ahead: bool) -> Schedule:
             s.write(30 * MINUTE)
             state = replace(nothing_open(2 * MINUTE), last_sequence=0, last_offset=0)
             s.copied(Copy(broker, END, log_start=2, snapshots={2: encode_snapshot({s.pid: state})}))
-        tick(s, 100 * MINUTE, leader_epoch=3)
-        return unsafe(s, fails=NO_COMMIT) if ahead else safe(s)
-
-    return of
-
-
-def marker_of_the_commit_before(*, ahead: bool) -> Schedule:
-    """Two COMMITs, ten minutes apart, by a leader whose clock was never compared. It was ten minutes ahead, and the
-    second marker is lost; or it was right."""
-
-    def of(s: Story) -> Expected:
-        led_by_another(s, 10 * MINUTE if ahead else 0)
-        s.note("Empty", 0)
-        s.transaction(MINUTE)
-        s.begin(11 * MINUTE)
-        s.end(12 * MINUTE, start=11 * MINUTE, lost=[s.place] if ahead else ())
-        if not ahead:
-            s.write(13 * MINUTE)
         tick(s, 100 * MINUTE, leader_epoch=3)
         return unsafe(s, fails=NO_COMMIT) if ahead else safe(s)
 
@@ -216,8 +188,17 @@ CLOCKS |= {
     "clock_that_a_closed_transaction_beside_it_confirms": closed_beside_it(0),
     "commit_before_a_stamp_of_a_leader_that_is_ahead": over_by_a_stamp(ahead=True),
     "commit_whose_marker_was_deleted_before_a_later_stamp": over_by_a_stamp(ahead=False),
-    "marker_of_the_commit_before_by_a_leader_ten_minutes_ahead": marker_of_the_commit_before(ahead=True),
-    "two_commits_and_their_markers": marker_of_the_commit_before(ahead=False),
+}
+CLOCKS |= schedules_of("""
+    # Two COMMITs, ten minutes apart, by a leader whose clock was never compared. It was ten minutes ahead, and the
+    # second marker is lost; or it was right.
+    marker_of_the_commit_before_by_a_leader_ten_minutes_ahead:
+        led by another skew=10m | Empty 0 | T 1m | begin 11m | end 12m lost |
+        tick 100m leader_epoch=3 → unsafe NO_COMMIT
+    two_commits_and_their_markers:
+        led by another | Empty 0 | T 1m | begin 11m | end 12m | write 13m | tick 100m leader_epoch=3 → safe
+""")
+CLOCKS |= {
     "commit_by_the_next_coordinator_two_hours_behind": by_the_next_coordinator(behind=2 * HOUR),
     "commit_by_the_next_coordinator_with_its_marker": by_the_next_coordinator(behind=0),
 }
