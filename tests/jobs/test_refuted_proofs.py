@@ -196,32 +196,22 @@ OWNED |= schedules_of("""
 """)
 
 
-def dated_hole(in_front: int, *, is_safe: bool) -> Schedule:
-    """A hole of the coordinator's log; the stamp of the record in front of it, and +2 min behind it."""
-
-    def of(s: Story) -> Expected:
-        other = id_in(s.number, f"front-{s.number}")
-        s.c.note(other, "Empty", 920_000 + s.number, 0, (), 0, stamp=in_front, last_update_timestamp_ms=NOON + in_front)
-        tick(s, 15 * MINUTE)
-        s.begin(T)
-        s.note("PrepareCommit", T + SECOND, [s.place], start=T)
-        s.note("CompleteCommit", T + SECOND + 20, (), start=T)
-        if is_safe:
-            s.c.mark(s.place, s.pid, 0, "COMMIT", T + SECOND + 10)
-            s.write(T + MINUTE)
-        for id_, pid, epoch in ((s.id, s.pid, 1), (id_in(s.number, f"last-{s.number}"), 930_000 + s.number, 0)):
-            behind = {"stamp": 2 * MINUTE, "last_update_timestamp_ms": NOON + 2 * MINUTE}
-            s.c.note(id_, "Empty", pid, epoch, (), T + 2 * MINUTE, **behind)
-        tick(s, 30 * MINUTE, 60 * MINUTE, leader_epoch=3)
-        s.coordinator(
-            Copy(1, END, is_compacted_until=T + 90 * SECOND, keep=lambda e: e.key != s.id or e.at > T + MINUTE)
-        )
-        return unsafe(s, fails=NO_COMMIT)
-
-    return of
-
-
-OWNED["hole_behind_a_record_two_hours_younger"] = dated_hole(2 * MINUTE + 2 * HOUR, is_safe=False)
+@OWNED
+def hole_behind_a_record_two_hours_younger(s: Story) -> Expected:
+    """A hole of the coordinator's log, with a COMMIT in it; the record in front of it is dated two hours after the one
+    behind it, of +2 min."""
+    front, ahead = id_in(s.number, f"front-{s.number}"), 2 * MINUTE + 2 * HOUR
+    s.c.note(front, "Empty", 920_000 + s.number, 0, (), 0, stamp=ahead, last_update_timestamp_ms=NOON + ahead)
+    tick(s, 15 * MINUTE)
+    s.begin(T)
+    s.note("PrepareCommit", T + SECOND, [s.place], start=T)
+    s.note("CompleteCommit", T + SECOND + 20, (), start=T)
+    for id_, pid, epoch in ((s.id, s.pid, 1), (id_in(s.number, f"last-{s.number}"), 930_000 + s.number, 0)):
+        behind = {"stamp": 2 * MINUTE, "last_update_timestamp_ms": NOON + 2 * MINUTE}
+        s.c.note(id_, "Empty", pid, epoch, (), T + 2 * MINUTE, **behind)
+    tick(s, 30 * MINUTE, 60 * MINUTE, leader_epoch=3)
+    s.coordinator(Copy(1, END, is_compacted_until=T + 90 * SECOND, keep=lambda e: e.key != s.id or e.at > T + MINUTE))
+    return unsafe(s, fails=NO_COMMIT)
 
 
 @OWNED
@@ -514,20 +504,18 @@ MORE |= schedules_of("""
 ORPHANS = Schedules()
 
 
-def orphan(s: Story, *, elected: bool) -> None:
+def orphan(s: Story) -> None:
+    """Under one leader."""
     s.beat(0)
     s.write(MINUTE)
-    if elected:
-        elected_since(s)
-    else:
-        s.beat(100 * MINUTE)
-        one_leader(s)
+    s.beat(100 * MINUTE)
+    one_leader(s)
 
 
 @ORPHANS
 def nobodys_under_one_leader_beside_alarms_of_others(s: Story) -> Expected:
     """Another id's transaction was aborted by hand while it is Ongoing, and another COMMIT lost its marker."""
-    orphan(s, elected=False)
+    orphan(s)
     for number, kind in ((47, "by-hand"), (48, "lost")):
         id_, place = id_in(number, kind), (f"other-{kind}", 0)
         s.c.note(id_, "Empty", 800_000 + number, 0, (), 0)
@@ -543,7 +531,9 @@ def nobodys_under_one_leader_beside_alarms_of_others(s: Story) -> Expected:
 @ORPHANS
 def nobodys_with_an_election_since(s: Story) -> Expected:
     """Nothing shows what its coordinator decided, and its marker may be lost."""
-    orphan(s, elected=True)
+    s.beat(0)
+    s.write(MINUTE)
+    elected_since(s)
     return unsafe(s, fails=NO_COMMIT, never_says=("a log was lost", "compaction removed its tombstone"))
 
 
@@ -564,7 +554,7 @@ BESIDE_AN_ALARM, BESIDE_A_LOSS = Schedules(), Schedules()
 @BESIDE_AN_ALARM
 def nobodys_beside_a_record_of_another_id_that_no_coordinator_writes(s: Story) -> Expected:
     """PrepareEpochFence is never written; the log has no gap and one leader, so it lost nothing."""
-    orphan(s, elected=False)
+    orphan(s)
     id_, places = id_in(46, "illegal"), [("illegal", 0)]
     s.c.note(id_, "Empty", 846_000, 0, (), 0)
     s.c.note(id_, "Ongoing", 846_000, 0, places, 20 * MINUTE)
@@ -579,7 +569,7 @@ def nobodys_beside_a_record_of_another_id_that_no_coordinator_writes(s: Story) -
 def nobodys_beside_a_coordinator_that_was_elected_uncleanly(s: Story) -> Expected:
     log = with_metadata(s)
     assert log is not None
-    orphan(s, elected=False)
+    orphan(s)
     for leader, at in ((1, 0), (2, MINUTE), (1, 2 * MINUTE)):
         log.elect(TXN, leader, 20 * MINUTE + at, partition=46, isr=(leader,))
     return refuted(s)
@@ -651,7 +641,7 @@ V2 |= {
 @V2
 def nobodys_under_transactions_v2(s: Story) -> Expected:
     """Open means lost or never registered, and nothing tells which; but there is no coordinator that is beyond it."""
-    orphan(s, elected=False)
+    orphan(s)
     lies = ("a log was lost", "than the coordinator's", "its coordinator decided")
     return unsafe(s, fails=NO_COMMIT, never_says=lies)
 
@@ -716,7 +706,7 @@ METADATA = Schedules()
 @METADATA
 def producer_id_that_the_cluster_never_allocated(s: Story) -> Expected:
     with_metadata(s)
-    orphan(s, elected=False)
+    orphan(s)
     foreign_id = 5_000_000
     s.c.logs[s.place] = [replace(e, producer_id=foreign_id) if e.producer_id == s.pid else e for e in s.c.logs[s.place]]
     return unsafe(s, pid=foreign_id, finds=("PRODUCER_ID_NEVER_ALLOCATED",), fails=NOTHING_ELSE, says="cluster")
@@ -725,7 +715,7 @@ def producer_id_that_the_cluster_never_allocated(s: Story) -> Expected:
 @METADATA
 def nobodys_producer_id_of_this_cluster(s: Story) -> Expected:
     with_metadata(s)
-    orphan(s, elected=False)
+    orphan(s)
     return safe(s)
 
 
