@@ -206,5 +206,5 @@ def at_last_of_id(value: str, is_there: str) -> str:
     """The value of the last record of an id for which something is true, up to and including each, as SQL; else NULL.
     Needs OF_IDS.numbered."""
     until_now = f"OVER ({RECORDS_OF_IDS} {UNTIL_NOW})"
-    last, first = f"max(if({is_there}, row, NULL)) {until_now}", f"max(if(is_first, row, NULL)) {until_now}"
-    return f"if({last} >= {first}, max_by({value}, if({is_there}, row, NULL)) {until_now}, NULL)"
+    last = f"max(if({is_there}, row, NULL)) {until_now}"
+    return f"if({last} >= {OF_IDS.begins}, max_by({value}, if({is_there}, row, NULL)) {until_now}, NULL)"

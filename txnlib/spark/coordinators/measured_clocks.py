@@ -16,7 +16,7 @@ from txnlib.core.verdicts.cluster_facts import cluster_clocks
 from txnlib.spark.coordinators.transactions import ended_instances
 from txnlib.spark.frames import kept, local_rows
 from txnlib.spark.joins import quantile, select
-from txnlib.spark.schemas import TABLES, conform
+from txnlib.spark.schemas import PRODUCER, TABLES, conform
 from txnlib.spark.windows import NOTHING, SharedWindow
 
 #: Minimum number of pairs of a decision and its marker for an estimate.
@@ -53,9 +53,9 @@ def measured_clocks(
     return conform(measured, TABLES["measured_clocks"])
 
 
-_GROUP: Final = "topic, partition, producer_id"
-_DECISIONS: Final = SharedWindow(("topic", "partition", "producer_id"), ("last_record_offset",))
-_MARKERS: Final = SharedWindow(("topic", "partition", "producer_id"), ("marker_offset",))
+_GROUP: Final = ", ".join(PRODUCER)
+_DECISIONS: Final = SharedWindow(PRODUCER, ("last_record_offset",))
+_MARKERS: Final = SharedWindow(PRODUCER, ("marker_offset",))
 _AGREE: Final = "coalesce(m.marker_type = d.outcome, TRUE) AND m.marker_epoch = d.decided_epoch"
 _MEASURED: Final = f"""
 WITH decided AS (

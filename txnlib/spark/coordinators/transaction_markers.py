@@ -94,7 +94,9 @@ def _compared(rows: str, coordinator_epoch: str, leader_epoch: str) -> str:
     )"""
 
 
-_GROUP: Final = "producer_id, topic, partition"
+#: In time, as far as it is known: a decision before a marker of the same time.
+_IN_TIME: Final = SharedWindow(("producer_id", "topic", "partition"), ("from_ms", "is_marker", "place"))
+_GROUP: Final = ", ".join(_IN_TIME.keys)
 _DECISION: Final = {
     "first_epoch": "producer_epoch",
     "coordinator_epoch": "decided_coordinator_epoch",
@@ -104,8 +106,6 @@ _DECISION: Final = {
 }
 _NO_MARKER: Final = f"CAST(NULL AS {struct_of(WrittenMarker).simpleString()})"
 _NO_DECISION: Final = f"CAST(NULL AS {struct_of(CoordinatorDecision).simpleString()})"
-#: In time, as far as it is known: a decision before a marker of the same time.
-_IN_TIME: Final = SharedWindow(("producer_id", "topic", "partition"), ("from_ms", "is_marker", "place"))
 _DECISION_PLACE, _MARKER_PLACE = "if(is_marker, NULL, place)", "if(is_marker, place, NULL)"
 #: Whether this row and the next one are a decision and a marker that can only be of each other: both agree, nothing
 #: else is at their time, and all that is earlier or later in time is so in its log, too. A marker that ended nothing
