@@ -3,7 +3,9 @@
 import gc
 from pathlib import Path
 
-from txnlib.spark.frames import kept, kept_if_any
+import pytest
+
+from txnlib.spark.frames import by_parts, kept, kept_if_any
 
 
 def test_the_file_goes_with_the_last_plan_that_reads_it(engine):
@@ -28,3 +30,17 @@ def test_no_rows_need_no_file(engine):
     assert kept(none).columns == ["id"]
     assert kept(none).count() == 0
     assert set(folder.glob("kept-*")) == before
+
+
+@pytest.mark.parametrize(("most", "parts"), [(12, 1), (11, 2), (5, 3), (1, 12)])
+def test_rows_of_one_key_are_transformed_together_part_by_part(engine, most, parts):
+    """`most` rows at a time, as far as keys allow."""
+    rows, seen = kept(engine.spark.range(12).selectExpr("id DIV 3 AS producer_id", "id")), []
+
+    def summed(part):
+        seen.append(part)
+        return part.groupBy("producer_id").count()
+
+    found = by_parts(rows, summed, "producer_id", most).toArrow().to_pylist()
+    assert sorted((row["producer_id"], row["count"]) for row in found) == [(number, 3) for number in range(4)]
+    assert len(seen) == parts

@@ -13,7 +13,7 @@ from typing import Any
 from txnlib.core.copies import NO_LEADER, CoverageRow, End, LeaderBasis, Role
 from txnlib.core.verdicts.case import Case, Crc
 from txnlib.core.verdicts.cluster_facts import ClusterFacts, Thresholds
-from txnlib.core.verdicts.coordinators import CoordinatorPartition, PartitionFacts
+from txnlib.core.verdicts.coordinators import CoordinatorPartition, Coordinators, PartitionFacts
 from txnlib.core.verdicts.dossier import Claim, CoordinatorDecision, Dossier, OpenSpan, SiblingMarkers, WrittenMarker
 from txnlib.core.verdicts.match import Marked
 
@@ -85,14 +85,12 @@ GATHERED = {
 #: What a case derives by default.
 DERIVED = Given(
     crc=Crc.VALID, is_start_exact=True, is_start_committed=True, is_instant_assumed=False, may_be_v2=False,
-    uncertain_copies=(), pending_ids=(), earliest_copy_ms=None, coordinator_leader=None,
-    coordinators_known_until_ms=None,
+    pending_ids=(), coordinator_leader=None, coordinators_known_until_ms=None,
 )  # fmt: skip
+#: What the coordinators derive by default.
+OF_COORDINATORS = Given(uncertain_copies=(), earliest_copy_ms=None, unclean_elections=(), is_leader_hidden=False)
 #: Facts that both sides have -> their names in the case, at the coordinator.
-AT_COORDINATOR = {
-    "known_until_ms": "coordinators_known_until_ms",
-    "is_leader_hidden": "is_coordinator_leader_hidden",
-}
+AT_COORDINATOR = {"known_until_ms": "coordinators_known_until_ms"}
 
 
 def case(
@@ -133,9 +131,17 @@ def case(
     dossier = Dossier(open=(span,), **_of(Dossier, Given(partition | coordinator | cluster)))
     set_here = {name: value for name, value in (DERIVED | partition).items() if name in NAMES}
     set_there = {AT_COORDINATOR.get(name, name): value for name, value in coordinator.items()}
-    unknown = {*partition, *coordinator, *cluster} - NAMES - GATHERED - AT_COORDINATOR.keys()
+    shared = {name: coordinator.get(name, value) for name, value in OF_COORDINATORS.items()}
+    known = NAMES | GATHERED | AT_COORDINATOR.keys() | OF_COORDINATORS.keys()
+    unknown = {*partition, *coordinator, *cluster} - known
     assert all(name.startswith(("marker_", "newest_commit_", "compacted_")) for name in unknown), unknown
-    parts = {"claim": claim, "coordinator": led, "coordinator_copy": _copy(coordinator)}
+    coordinators = derived(Coordinators(facts.coordinators), **shared)
+    parts = {
+        "claim": claim,
+        "coordinator": led,
+        "coordinator_copy": _copy(coordinator),
+        "coordinators": coordinators,
+    }
     if siblings:
         parts["newest_commit"] = SiblingMarkers(topic=span.topic, partition=span.partition, **siblings)
     made = Case(dossier=dossier, span=span, facts=facts)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 Made = TypeVar("Made")
 Row = TypeVar("Row")
+_LACKS: Final = object()
 
 
 def row_of(of: Callable[..., Made], *given: object, **values: Any) -> Made:
@@ -17,8 +18,8 @@ def row_of(of: Callable[..., Made], *given: object, **values: Any) -> Made:
     for name in cast(Any, of).__dataclass_fields__:
         if name not in values:
             for row in given:
-                if hasattr(row, name):
-                    values[name] = getattr(row, name)
+                if (value := getattr(row, name, _LACKS)) is not _LACKS:
+                    values[name] = value
                     break
     return of(**values)
 

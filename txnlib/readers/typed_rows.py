@@ -8,7 +8,7 @@ its function reads or writes. In the core, time is in epoch ms: the field of a T
 from __future__ import annotations
 
 import types
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass
 from datetime import UTC, datetime, timedelta
 from enum import Enum
@@ -26,6 +26,7 @@ Typed = TypeVar("Typed")
 
 MS: Final = "_ms"
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_US_PER_MS: Final = 1_000
 
 
 @lru_cache
@@ -125,32 +126,46 @@ def arrow_rows(name: str, rows: Iterable[object]) -> pa.Table:
         raise ValueError(f"no column for the field {', '.join(sorted(unknown))}")
     getters = {column: attrgetter(field) for column, field in sources.items() if field}
     schema = commented_schema(columns)
-    arrays = [
-        pa.array([_stored(column.type, get(row)) for row in made], schema.field(column.name).type)
-        if (get := getters.get(column.name))
-        else pa.nulls(len(made), schema.field(column.name).type)
-        for column in columns
-    ]
+    arrays = []
+    for column in columns:
+        get, store, of_arrow = getters.get(column.name), _storing(column.type), schema.field(column.name).type
+        if get is None:
+            arrays.append(pa.nulls(len(made), of_arrow))
+            continue
+        values = map(get, made)
+        arrays.append(pa.array(values if store is None else map(store, values), of_arrow, size=len(made)))
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
-def _stored(kind: Type, value: Any) -> Any:
-    """A value of the core as Arrow takes it. A time that no clock shows is NULL."""
-    if value is None:
-        return None
+@lru_cache
+def _storing(kind: Type) -> Callable[[Any], Any] | None:
+    """What makes a value of the core one that Arrow takes; None if it is one. A time that no clock shows is NULL."""
     match kind:
         case Scalar.TIMESTAMP:
-            ms = clock_ms(value)
-            return None if ms is None else _EPOCH + timedelta(milliseconds=ms)
+            return lambda value: None if (ms := clock_ms(value)) is None else ms * _US_PER_MS
         case Scalar.STRING:
-            return str(getattr(value, "value", value))
+            return lambda value: value if value is None or type(value) is str else str(getattr(value, "value", value))
         case Scalar():
-            return value
+            return None
         case Array(element):
-            return [_stored(element, each) for each in value]
+            each = _storing(element)
+            return lambda values: None if values is None else [*values] if each is None else [*map(each, values)]
         case Struct(members):
-            names = {each.name: each.name if hasattr(value, each.name) else f"{each.name}{MS}" for each in members}
-            return {each.name: _stored(each.type, getattr(value, names[each.name])) for each in members}
+            stored = [(member.name, _storing(member.type)) for member in members]
+
+            @lru_cache
+            def reads(of: Any) -> list[tuple[str, str, Callable[[Any], Any] | None]]:
+                return [(name, name if hasattr(of, name) else f"{name}{MS}", store) for name, store in stored]
+
+            def as_struct(value: Any) -> dict[str, Any] | None:
+                if value is None:
+                    return None
+                given = [
+                    (name, getattr(value, field), store) for name, field, store in reads(cast(Hashable, type(value)))
+                ]
+                return {name: each if store is None else store(each) for name, each, store in given}
+
+            return as_struct
 
 
 def plain(value: Any) -> Any:

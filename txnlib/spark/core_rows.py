@@ -6,7 +6,7 @@ The fields of a class are listed once, in the class (`readers.typed_rows`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, cast, get_args
 
@@ -18,9 +18,9 @@ from txnlib.core.findings.rule import Rule
 from txnlib.core.schema.columns import type_of
 from txnlib.core.sql_text import tables_of, with_values
 from txnlib.readers.typed_rows import Typed, arrow_rows, plain, typed_rows
-from txnlib.spark.frames import arrow_of, arrow_schema, frame_of, gathered_if_any, kept_if_any, knowing, nullable
+from txnlib.spark.frames import arrow_of, arrow_schema, frame_of, gathered_if_any, kept_if_any, nullable
 from txnlib.spark.joins import select
-from txnlib.spark.python_tasks import begin_task
+from txnlib.spark.python_tasks import by_python
 from txnlib.spark.schemas import TABLES, spark_type
 
 
@@ -77,10 +77,7 @@ def odd_rows(rule: Rule, tables: Mapping[str, DataFrame], values: Mapping[str, A
 def rows_by_core(name: str, rows: DataFrame, of: Any, judge: Callable[[Iterable[Any]], Iterable[object]]) -> DataFrame:
     """The rows of a table that a function of the core makes of rows of a dataclass, in tasks."""
 
-    def made(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        begin_task()
-        for batch in batches:
-            yield from arrow_rows(name, judge(typed_rows(pa.Table.from_batches([batch]), of))).to_batches()
+    def made(batch: pa.RecordBatch) -> list[pa.RecordBatch]:
+        return list(arrow_rows(name, judge(typed_rows(pa.Table.from_batches([batch]), of))).to_batches())
 
-    selected = nullable(rows.select(*struct_of(of).names))
-    return knowing(selected, struct_of(of)).mapInArrow(made, TABLES[name])
+    return by_python(nullable(rows.select(*struct_of(of).names)), struct_of(of), made, TABLES[name])

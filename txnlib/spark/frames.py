@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
+from functools import reduce
 from itertools import chain
 from pathlib import Path
 from tempfile import mkstemp
@@ -153,6 +154,19 @@ def kept_if_any(frame: DataFrame) -> DataFrame | None:
     rows = cast(Any, spark.read.parquet(path))
     finalize(rows._plan, Path(path).unlink, missing_ok=True)
     return cast(DataFrame, rows)
+
+
+def by_parts(rows: DataFrame, transform: Callable[[DataFrame], DataFrame], key: str, most: int) -> DataFrame:
+    """What `transform` makes of a frame, whose rows of one key it needs together.
+
+    The embedded engine keeps in memory what it joins and sums up. So of more than `most` rows, it transforms some
+    after the others.
+    """
+    if not is_embedded(rows.sparkSession) or (count := rows.count()) <= most:
+        return transform(rows)
+    parts = -(-count // most)
+    chosen = (kept(rows.where(f"pmod(hash({key}), {parts}) = {part}")) for part in range(parts))
+    return reduce(DataFrame.unionByName, [kept(transform(part)) for part in chosen])
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:

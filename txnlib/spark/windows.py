@@ -119,6 +119,10 @@ class SharedWindow:
         """Whether the row before (`lag`) or after it (`lead`) is of the same group; NULL if there is none."""
         return " AND ".join(f"{neighbour}({name}) OVER ({self.over}) = {name}" for name in self.keys)
 
+    def of_neighbour(self, neighbour: str, value: str) -> str:
+        """The value of the row before (`lag`) or after (`lead`) a row in its group; else NULL."""
+        return f"if({self.is_same(neighbour)}, {neighbour}({value}) OVER ({self.over}), NULL)"
+
     def neighbour(self, neighbour: str, value: str, distance: int = 1) -> str:
         """The value of a row before or after a row in its group; else NULL. Needs `begins`."""
         there = f"{neighbour}({{}}, {distance}) OVER ({self.over})"
@@ -191,7 +195,7 @@ def next_of_id(*names: str) -> str:
 def _neighbour_of_id(neighbour: str, names: Sequence[str]) -> str:
     """The embedded engine reads the fields of a struct that became NULL (Sail 0.7.2), so each field becomes NULL."""
     is_there = OF_IDS.is_same(neighbour)
-    fields = [f"if({is_there}, {neighbour}({name}) OVER ({RECORDS_OF_IDS}), NULL) AS {name}" for name in names]
+    fields = [f"{OF_IDS.of_neighbour(neighbour, name)} AS {name}" for name in names]
     return f"if({is_there}, struct({', '.join(fields)}), NULL)"
 
 

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from random import Random
 
 import pytest
 
 from tests.support.dossier_samples import MINUTE, NOON
 from txnlib.core.verdicts.clocks import (
-    MARKER_SLACK_MS,
     UNKNOWN,
-    ClockBounds,
     Clocks,
     Difference,
     latest_bound_ms,
     newest_ms,
 )
 from txnlib.core.verdicts.cluster_facts import ClusterFacts, Thresholds
+from txnlib.core.verdicts.compared_clocks import MARKER_SLACK_MS, ClockBounds
 from txnlib.core.verdicts.dossier import Dossier, EpochStamps, OpenSpan
 from txnlib.core.verdicts.past import Past
 
@@ -47,7 +47,7 @@ def clocks(measured: dict[tuple[str, str], int], leaders: str = "112", **behind:
     led = {("__transaction_state", number): {0: broker} for number, broker in enumerate(leaders)}
     named = {("orders", 0): {0: "7"}, **led}
     late = {name[1:]: ms for name, ms in behind.items()}
-    return Clocks(topic="orders", named=named, measured=differ, behind=late)
+    return Clocks(named=named, measured=differ, behind=late)
 
 
 #: Clocks -> how far a stamp of the partition is corrected.
@@ -127,6 +127,34 @@ def test_the_pairs_of_the_producer_itself_do_not_count():
     assert past(bounded(own), producer_id=6).moved_ms("orders", 0, 0) == 90
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_without_a_producer_clocks_are_as_if_it_had_no_pairs(seed):
+    """By brute force, on random bounds of few clocks."""
+    draw = Random(seed)
+
+    def some() -> ClockBounds:
+        log = draw.choice([None, None, ("orders", 0, draw.randrange(2))])
+        of = bound(
+            draw.choice("1237"), draw.randrange(-9, 9) * 50, draw.randrange(-9, 9) * 50, draw.randrange(1, 5), log
+        )
+        return replace(of, clock=draw.choice("127"), producer_id=draw.choice([None, 5, 6, 7]))
+
+    every = {
+        (each.coordinator_clock, each.clock, each.log, each.producer_id): each for each in (some() for _ in range(40))
+    }
+    given, rest = (
+        bounded(*every.values()).compared(5),
+        bounded(*(each for each in every.values() if each.producer_id != 5)).compared(5),
+    )
+    for clock in "1237":
+        assert sorted(map(str, given.pairs_of(clock))) == sorted(map(str, rest.pairs_of(clock)))
+        assert (given.off_ms(clock), given.moved_ms(clock)) == (rest.off_ms(clock), rest.moved_ms(clock))
+        assert [given.apart_ms(clock, other) for other in "1237"] == [rest.apart_ms(clock, other) for other in "1237"]
+    assert [given.moved_at_ms("orders", 0, epoch) for epoch in (0, 1)] == [
+        rest.moved_at_ms("orders", 0, epoch) for epoch in (0, 1)
+    ]
+
+
 def past(given: Clocks, producer_id: int = 5) -> Past:
     """An open transaction on the partition, with a stamp on each side."""
     stamps = (EpochStamps(leader_epoch=0, before_ms=NOON, behind_ms=NOON + 1),)
@@ -144,7 +172,7 @@ def test_a_stamp_is_corrected_by_what_its_clock_was_compared_with(given, expecte
 def test_a_leader_that_leads_a_coordinator_is_not_ahead_of_itself():
     given = clocks({("2", "1"): FIVE})
     given = replace(given, named=given.named | {("orders", 0): {0: "1"}})
-    assert given.ahead_ms(0, given.compared(5)) == 0
+    assert given.of("orders", 0).ahead_ms(0, given.compared(5)) == 0
 
 
 def test_the_newest_of_some_times_is_one_that_a_clock_shows():

@@ -378,7 +378,7 @@ def test_nothing_is_known_of_a_partition_without_a_copy():
     assert case_of(place={"copies": (replace(COPY, leader="-1"),)}).copy.led_by is None
     bare = case_of(DOSSIER, replace(FACTS, coordinators=()))
     assert (bare.coordinator_copy.is_other, bare.is_coordinator_current, bare.is_instant_assumed) == (True, False, True)
-    assert bare.uncertain_copies == ("no partition of __transaction_state was captured",)
+    assert bare.coordinators.uncertain_copies == ("no partition of __transaction_state was captured",)
 
 
 @pytest.mark.parametrize(("stamp", "by"), [(ONE + 1_000, ONE), (ONE + 1_001, ONE + 1_001), (None, ONE), (0, ONE)])

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from tests.support.dossier_samples import DECISION, MARKER, NOON
 from txnlib.core.kafka.transaction_log import TopicPartition
-from txnlib.core.verdicts.clocks import MARKER_SLACK_MS, Clocks, Difference
+from txnlib.core.verdicts.clocks import Clocks, Difference, PartitionClocks
+from txnlib.core.verdicts.compared_clocks import MARKER_SLACK_MS
 from txnlib.core.verdicts.dossier import CoordinatorDecision, WrittenMarker
 from txnlib.core.verdicts.match import (
     Comparison,
@@ -26,14 +27,16 @@ from txnlib.core.verdicts.match import (
 )
 
 #: Decisions are of coordinator partition 3.
-ONE_CLOCK = Clocks(named={("", 0): {0: "1"}, ("__transaction_state", 3): {0: "1"}})
+ALL_OF_ONE = Clocks(named={("", 0): {0: "1"}, ("__transaction_state", 3): {0: "1"}})
+ONE_CLOCK = ALL_OF_ONE.of("", 0)
 #: Of two brokers that were not compared.
-FAR = Clocks(named={("", 0): {0: "2"}, ("__transaction_state", 3): {0: "1"}})
+FAR_APART = Clocks(named={("", 0): {0: "2"}, ("__transaction_state", 3): {0: "1"}})
+FAR = FAR_APART.of("", 0)
 
 
-def measured(**difference: int) -> Clocks:
+def measured(**difference: int) -> PartitionClocks:
     """Of two brokers that were compared."""
-    return replace(FAR, measured={("1", "2"): Difference(**difference)})
+    return replace(FAR_APART, measured={("1", "2"): Difference(**difference)}).of("", 0)
 
 
 def decision(at: int, *, takes: int | None = 20, **changes) -> CoordinatorDecision:
@@ -305,14 +308,14 @@ def test_what_is_said_of_a_marker_is_what_all_histories_that_lose_least_say(
 
 def test_a_group_stores_one_marker_or_those_that_it_may_be():
     two, near = (decision(0), decision(200)), (replace(marker(100), ms=NOON + 5_000),)
-    begun = replace(FAR, begun=frozenset({("", 0)}))
+    begun = replace(FAR_APART, begun=frozenset({("", 0)}))
     group = MarkerGroup(topic="", partition=0, decisions=two, markers=near)
     assert stored_match(group, begun) == [StoredMatch(possible_offsets=(100,)), StoredMatch(possible_offsets=(100,))]
-    assert stored_match(group, FAR) == [StoredMatch(), StoredMatch(number=0)]
-    assert stored_match(replace(group, markers=()), FAR) == [StoredMatch(), StoredMatch()]
+    assert stored_match(group, FAR_APART) == [StoredMatch(), StoredMatch(number=0)]
+    assert stored_match(replace(group, markers=()), FAR_APART) == [StoredMatch(), StoredMatch()]
 
 
 def test_of_a_large_group_the_newest_are_compared():
     many = tuple(decision(1_000 * number) for number in range(205))
     group = MarkerGroup(topic="", partition=0, decisions=many, markers=(marker(204_010),))
-    assert stored_match(group, ONE_CLOCK) == [*[StoredMatch()] * 204, StoredMatch(number=0)]
+    assert stored_match(group, ALL_OF_ONE) == [*[StoredMatch()] * 204, StoredMatch(number=0)]

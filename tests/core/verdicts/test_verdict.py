@@ -14,7 +14,7 @@ from txnlib.core.verdicts import doubt as doubts
 from txnlib.core.verdicts import verdict as rules
 from txnlib.core.verdicts.cause import CAUSES, causes
 from txnlib.core.verdicts.cluster_facts import Thresholds
-from txnlib.core.verdicts.coordinators import CoordinatorPartition
+from txnlib.core.verdicts.coordinators import CoordinatorPartition, Coordinators
 from txnlib.core.verdicts.dossier import Owner
 from txnlib.core.verdicts.doubt import LateBy
 from txnlib.core.verdicts.evidence_records import evidence_records
@@ -460,7 +460,7 @@ def test_only_what_rests_on_the_instants_of_copies_says_that_they_were_assumed(i
 def test_instants_that_are_noted_are_not_asked_for(sources, noted_ms, begins):
     of = case(replace(PARTITION, is_instant_assumed=True, captured_at_ms=NOON), COMPLETE)
     copies = tuple(CoverageRow(source=each, status="PARTIAL", captured_at_ms=noted_ms) for each in sources)
-    derived(of, possible_coordinators=[CoordinatorPartition(partition=3, copies=copies)])
+    derived(of, coordinators=Coordinators((CoordinatorPartition(partition=3, copies=copies),)))
     said = explain(Reason.CAPTURE_SKEW, of, NOON)
     assert said.startswith(begins)
     # One reason: where the instants are one, or unknown, they are not called different.
@@ -497,6 +497,6 @@ def test_a_record_of_a_text_without_offsets_has_no_made_up_one():
 def test_what_helps_against_a_skew_is_of_its_one_reason(noted_ms, said):
     of = case(replace(PARTITION, is_instant_assumed=True, captured_at_ms=NOON), COMPLETE)
     copies = (CoverageRow(source="console:.", status="PARTIAL", captured_at_ms=noted_ms),)
-    derived(of, possible_coordinators=[CoordinatorPartition(partition=3, copies=copies)])
+    derived(of, coordinators=Coordinators((CoordinatorPartition(partition=3, copies=copies),)))
     skewed = replace(judge(of), verdict=Verdict.UNKNOWN, reason=Reason.CAPTURE_SKEW)
     assert remedy(of, skewed, answer_of(of)).do_not_abort_because.startswith(said)

@@ -31,7 +31,8 @@ from txnlib.core.copies import CopyBeside, LeaderEpoch
 from txnlib.core.kafka.transaction_log import TopicPartition
 from txnlib.core.verdicts.carried import telling
 from txnlib.core.verdicts.case import Case
-from txnlib.core.verdicts.clocks import ClockBounds, Clocks
+from txnlib.core.verdicts.clocks import Clocks
+from txnlib.core.verdicts.compared_clocks import ClockBounds
 from txnlib.core.verdicts.coordinators import PartitionFacts
 from txnlib.core.verdicts.dossier import Carried, EarlierAudit, OddStep, Owner, SiblingMarkers, UnexplainedCommit
 from txnlib.core.verdicts.reason import Reason

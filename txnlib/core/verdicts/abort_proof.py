@@ -166,8 +166,8 @@ _MAY_BE_ENDED: Final[Refuters] = (
         " copy the cluster's metadata log",
     ),
     (
-        lambda case: bool(case.uncertain_copies),
-        lambda case: case.uncertain_copies[0],
+        lambda case: bool(case.coordinators.uncertain_copies),
+        lambda case: case.coordinators.uncertain_copies[0],
     ),
     (
         lambda case: not _is_written_before_copies(case),
@@ -184,7 +184,7 @@ _MAY_BE_ENDED: Final[Refuters] = (
 def _is_written_before_copies(case: Case) -> bool:
     """Whether the last write is proven to be older than the oldest copy of a coordinator that could include it, and its
     producer wrote nothing later that is open elsewhere."""
-    copied = case.earliest_copy_ms
+    copied = case.coordinators.earliest_copy_ms
     if copied is None or any(each.is_written_after_coordinator for each in (case, *case.of_producer)):
         return False
     if case.captured_at_ms is not None and case.captured_at_ms <= copied:
@@ -193,7 +193,7 @@ def _is_written_before_copies(case: Case) -> bool:
 
 
 def _witnesses_of_coordinators(case: Case) -> list[str]:
-    taken = instant(case.earliest_copy_ms)
+    taken = instant(case.coordinators.earliest_copy_ms)
     written = f"its last write is older than that: {instant(case.written_before_ms)} at the latest"
     order = [written] if case.written_before_ms is not None else ["the partition was not copied later"]
     if case.claim.is_nobodys:

@@ -12,7 +12,7 @@ from enum import Enum
 from functools import cached_property
 from typing import Final
 
-from txnlib.core.cluster_metadata import Election, ProducerIdBlock
+from txnlib.core.cluster_metadata import ProducerIdBlock
 from txnlib.core.copies import NO_LEADER, CoverageRow, Role, highest, is_above, is_current, lowest
 from txnlib.core.instants import NO_INSTANT_MS, clock_ms
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, UNKNOWN_CLOCKS_DIFFER_MS
@@ -20,7 +20,7 @@ from txnlib.core.kafka.transaction_state import COMPLETE_STATES
 from txnlib.core.verdicts.carried import is_same_transaction
 from txnlib.core.verdicts.clocks import latest_bound_ms, newest_leader_epoch, newest_ms
 from txnlib.core.verdicts.cluster_facts import Thresholds
-from txnlib.core.verdicts.coordinators import CoordinatorPartition, uncertainties
+from txnlib.core.verdicts.coordinators import Coordinators
 from txnlib.core.verdicts.dossier import MarkerElsewhere, SiblingMarkers
 from txnlib.core.verdicts.match import Marked, began_later_by_epoch
 from txnlib.core.verdicts.past import Past, lists
@@ -87,8 +87,7 @@ class Case(Past):
     @cached_property
     def is_instant_assumed(self) -> bool:
         """Whether nothing notes when its copy, or that of a coordinator it rests on, was taken."""
-        of_coordinators = [each.is_instant_assumed for each in self.possible_coordinators if each.captured]
-        return self.copy.is_instant_assumed is not False or not of_coordinators or any(of_coordinators)
+        return self.copy.is_instant_assumed is not False or self.coordinators.is_instant_assumed
 
     @property
     def is_instant_refuted(self) -> bool:
@@ -294,7 +293,8 @@ class Case(Past):
 
         A time after the partition's own copy, or after a broker's stamp behind it, is a client's invention.
         """
-        copied = self.earliest_copy_ms if self.earliest_copy_ms is not None else self.coordinators_known_until_ms
+        earliest = self.coordinators.earliest_copy_ms
+        copied = self.coordinators_known_until_ms if earliest is None else earliest
         claimed = lowest((self.span.last_timestamp_ms, self.written_before_ms))
         written, captured = newest_ms([self.written_after_ms, claimed]), self.captured_at_ms
         if written is None or copied is None or captured is None or captured <= copied:
@@ -336,36 +336,11 @@ class Case(Past):
         return ", ".join(sorted(leaders)) or self.coordinator_copy.led_by
 
     @cached_property
-    def possible_coordinators(self) -> list[CoordinatorPartition]:
+    def coordinators(self) -> Coordinators:
         """The captured coordinator partitions of the ids that have or had the producer id; without an owner, all."""
-        numbers = {each.coordinator_partition for each in self.dossier.claims}
-        wanted = [each for each in self.facts.coordinators if self.claim.is_nobodys or each.partition in numbers]
-        return sorted(wanted, key=lambda each: each.partition)
-
-    @cached_property
-    def is_coordinator_leader_hidden(self) -> bool:
-        """Whether the record that names the leader of a coordinator may be lost in the metadata log."""
-        return any(each.best and each.best.is_leader_hidden for each in self.possible_coordinators)
-
-    @cached_property
-    def uncertain_copies(self) -> tuple[str, ...]:
-        """Why the copies of the coordinator partitions that could own the producer id do not prove an absence for
-        certain."""
-        if not self.possible_coordinators:
-            return ("no partition of __transaction_state was captured",)
-        return tuple(text for each in self.possible_coordinators for text in uncertainties(each))
-
-    @cached_property
-    def earliest_copy_ms(self) -> int | None:
-        """Earliest instant at which a needed copy was taken. What was written later may be in a transaction that it
-        cannot show."""
-        captures = [each.best.captured_at_ms if each.best else None for each in self.possible_coordinators]
-        return None if None in captures else lowest(captures)
-
-    @cached_property
-    def unclean_elections(self) -> tuple[Election, ...]:
-        """Elections of its coordinator, or if there is no owner, of all, that may have lost records."""
-        return tuple(one for each in self.possible_coordinators for one in each.elections if one.may_lose)
+        if self.claim.is_nobodys:
+            return self.facts.all_coordinators
+        return self.facts.coordinators_of({each.coordinator_partition for each in self.dossier.claims})
 
     @cached_property
     def is_record_committed(self) -> bool:
@@ -384,7 +359,7 @@ class Case(Past):
         """For later audits: the newest leader epoch of the judged copy; None if it may have begun after the
         coordinators were copied."""
         newest = newest_leader_epoch((self.copy,), ())
-        coordinators, partition = self.earliest_copy_ms, self.captured_at_ms
+        coordinators, partition = self.coordinators.earliest_copy_ms, self.captured_at_ms
         if coordinators is None or partition is None:
             return None
         led = [each.behind_ms for each in self.stamps if each.leader_epoch == newest]

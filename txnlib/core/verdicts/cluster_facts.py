@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise, takewhile
@@ -32,11 +32,18 @@ from txnlib.core.kafka.marker_acceptance import V2_FROM
 from txnlib.core.kafka.transaction_log import CountBasis
 from txnlib.core.rows import grouped, row_of
 from txnlib.core.verdicts.clocks import UNCOMPARED, Clocks, MeasuredClocks, clock_of, clocks_by_epoch
-from txnlib.core.verdicts.coordinators import CoordinatorLog, CoordinatorPartition, PartitionFacts, ReadBefore
+from txnlib.core.verdicts.coordinators import (
+    CoordinatorLog,
+    CoordinatorPartition,
+    Coordinators,
+    PartitionFacts,
+    ReadBefore,
+)
 from txnlib.core.verdicts.in_sync import minimums, too_few_in_sync
 
 #: Newest elections of a partition, and newest records that fenced a broker or lowered a feature, to look at.
 MOST_EVENTS: Final = 100
+_NOT_CAPTURED: Final = CoordinatorPartition()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +103,19 @@ class ClusterFacts:
 
     def coordinator(self, partition: int | None) -> CoordinatorPartition:
         """A partition of `__transaction_state`; one without copies if it is not known."""
-        return next((each for each in self.coordinators if each.partition == partition), CoordinatorPartition())
+        return self._by_number.get(partition, _NOT_CAPTURED)
+
+    @cached_property
+    def _by_number(self) -> Mapping[int | None, CoordinatorPartition]:
+        return {each.partition: each for each in sorted(self.coordinators, key=lambda each: each.partition)}
+
+    @cached_property
+    def all_coordinators(self) -> Coordinators:
+        return Coordinators(tuple(self._by_number.values()))
+
+    def coordinators_of(self, numbers: Collection[int | None]) -> Coordinators:
+        """Those of some numbers that were captured."""
+        return Coordinators(tuple(of for number, of in self._by_number.items() if number in numbers))
 
     def clocks_behind(self, made: Iterable[NewestMade], clocks: Clocks) -> dict[str, int]:
         """The clocks that are behind, because all stamps on a partition are older than what is open there."""

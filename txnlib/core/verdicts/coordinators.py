@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 from txnlib.core.cluster_metadata import Election, elections_of
-from txnlib.core.copies import LOG_END, UNOPENED, CoverageRow, End, Role, highest, is_above
+from txnlib.core.copies import LOG_END, UNOPENED, CoverageRow, End, Role, highest, is_above, lowest
 from txnlib.core.instants import clock_ms
-from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, HIGH_WATERMARKS_NOTED_EVERY_MS, TRANSACTION_STATE_TOPIC
+from txnlib.core.kafka.constants import (
+    CLOCKS_DIFFER_MS,
+    HIGH_WATERMARKS_NOTED_EVERY_MS,
+    TRANSACTION_STATE_TOPIC,
+    UNKNOWN_CLOCKS_DIFFER_MS,
+    is_ahead,
+)
 from txnlib.core.verdicts.clocks import newest_leader_epoch
 from txnlib.core.verdicts.in_sync import TooFewInSync
 
@@ -143,7 +150,7 @@ class CoordinatorPartition(PartitionFacts, CoordinatorLog):
         """Whether an id without a record in the copies has none in the log."""
         return self.damaged_offset is None and any(copy.shows_absence for copy in self.captured)
 
-    @property
+    @cached_property
     def newest_leader_epoch(self) -> int | None:
         """The newest leader epoch that records, checkpoints or elections show."""
         return highest((self.newest_coordinator_epoch, newest_leader_epoch(self.copies, self.elections)))
@@ -204,12 +211,100 @@ class CoordinatorPartition(PartitionFacts, CoordinatorLog):
             return f"broker {copy.broker} wrote records from offset {begun} on, which a newer leader truncated"
         return None
 
-    @property
+    @cached_property
     def hole_end(self) -> int | None:
         """The offset below which records of the log are missing; None if none are. They may be the newest ones, too."""
         end = highest(end for copy in self.copies for end in (copy.survives_until, copy.high_watermark))
         last = -1 if self.last_offset is None else self.last_offset
         return end if end is not None and end > last + 1 else self.hole_offset
+
+    @cached_property
+    def losses(self) -> tuple[Loss, ...]:
+        """What shows that decisions of any producer id are lost."""
+        return tuple(_losses_of(self))
+
+
+class Loss(NamedTuple):
+    """What shows that decisions are lost. `since_ms`: the time of a record in front of them all; None: not known.
+    `until_offset`: that of one behind them all."""
+
+    why: str
+    since_ms: int | None = None
+    until_offset: int = LOG_END
+
+
+def _losses_of(log: CoordinatorPartition) -> Iterator[Loss]:
+    if is_ahead(log.newest_marker_epoch, log.newest_leader_epoch):
+        yield Loss("a marker of another id has a newer coordinator epoch than all of its records", log.last_ms)
+    if log.lacked_epoch:
+        why = f"a marker that no decision explains has coordinator epoch {log.lacked_epoch}"
+        yield Loss(f"{why}, which its log lacks", log.lacked_since_ms)
+    if _must_explain(log):
+        yield Loss(f"no decision explains the COMMIT marker at {log.lost_commit}", log.lost_commit_since_ms)
+    if log.lost_printed:
+        yield Loss(f"a console consumer printed {log.lost_printed}, and its log has only older records of the id")
+    for why in filter(None, (log.lost_committed, log.lost_led)):
+        yield Loss(why)
+    if log.truncates_decisions and log.lost_tail is not None:
+        yield Loss(log.lost_tail)
+
+
+def _must_explain(log: CoordinatorPartition) -> bool:
+    """Whether a coordinator's log was read after a COMMIT that none of its decisions explains."""
+    known = log.known_until_ms
+    return is_above(known, UNKNOWN_CLOCKS_DIFFER_MS + (log.lost_commit_ms or 0)) if log.lost_commit else False
+
+
+@dataclass(frozen=True)
+class Coordinators:
+    """The captured partitions of `__transaction_state` that may know a producer id: those of the ids that have or had
+    it; without an owner, all. `logs`: in the order of their numbers."""
+
+    logs: tuple[CoordinatorPartition, ...] = ()
+
+    @cached_property
+    def newest_leader_epoch(self) -> int | None:
+        return highest(each.newest_leader_epoch for each in self.logs)
+
+    @cached_property
+    def losing(self) -> tuple[CoordinatorPartition, ...]:
+        """Those that may have lost decisions."""
+        return tuple(each for each in self.logs if each.losses or each.truncated_ids)
+
+    @cached_property
+    def is_instant_assumed(self) -> bool:
+        """Whether nothing notes when one of them was taken."""
+        of_captured = [each.is_instant_assumed for each in self.logs if each.captured]
+        return not of_captured or any(of_captured)
+
+    @cached_property
+    def earliest_copy_ms(self) -> int | None:
+        """Earliest instant at which one was taken. What was written later may be in a transaction that it cannot
+        show."""
+        captures = [each.best.captured_at_ms if each.best else None for each in self.logs]
+        return None if None in captures else lowest(captures)
+
+    @cached_property
+    def uncertain_copies(self) -> tuple[str, ...]:
+        """Why the copies do not prove an absence for certain."""
+        if not self.logs:
+            return ("no partition of __transaction_state was captured",)
+        return tuple(text for each in self.logs for text in uncertainties(each))
+
+    @cached_property
+    def unclean_elections(self) -> tuple[Election, ...]:
+        """Their elections that may have lost records."""
+        return tuple(one for each in self.logs for one in each.elections if one.may_lose)
+
+    @cached_property
+    def is_leader_hidden(self) -> bool:
+        """Whether the record that names the leader of one may be lost in the metadata log."""
+        return any(each.best and each.best.is_leader_hidden for each in self.logs)
+
+    @cached_property
+    def born_ms(self) -> int | None:
+        """When the newest of them was made."""
+        return highest(each.born_ms for each in self.logs)
 
 
 def _contains(copy: CoverageRow, end: int, copies: Iterable[CoverageRow]) -> bool:

@@ -325,7 +325,7 @@ def _is_metadata_lost(case: Case, reason: Reason) -> bool:
 
     Source: docs/rules/copies.md#damage-to-the-newest-records.
     """
-    if case.copy.is_leader_hidden or case.is_coordinator_leader_hidden:
+    if case.copy.is_leader_hidden or case.coordinators.is_leader_hidden:
         return True
     if reason is not Reason.EXPECTED or not case.thresholds.is_limit_hidden:
         return False

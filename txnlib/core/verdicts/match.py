@@ -19,7 +19,8 @@ from txnlib.core.copies import highest, is_above
 from txnlib.core.instants import clock_ms, latest_ms
 from txnlib.core.kafka.constants import is_ahead
 from txnlib.core.kafka.marker_acceptance import record_epochs
-from txnlib.core.verdicts.clocks import MARKER_SLACK_MS, Clocks, Difference
+from txnlib.core.verdicts.clocks import Clocks, Difference, PartitionClocks
+from txnlib.core.verdicts.compared_clocks import MARKER_SLACK_MS
 from txnlib.core.verdicts.dossier import (
     MOST_MARKERS,
     CoordinatorDecision,
@@ -91,7 +92,7 @@ class Comparison:
     such clocks allow.
     """
 
-    clocks: Clocks
+    clocks: PartitionClocks
     is_strict: bool = False
 
     def cost(self, decision: CoordinatorDecision, marker: WrittenMarker) -> int | None:
@@ -334,7 +335,7 @@ def _lower(costs: dict[_Told, int], told: _Told, cost: int) -> None:
 # ---- Markers on other partitions
 
 
-def with_unexplained(markers: SiblingMarkers, clocks: Clocks, producer_epoch: int) -> SiblingMarkers:
+def with_unexplained(markers: SiblingMarkers, clocks: PartitionClocks, producer_epoch: int) -> SiblingMarkers:
     """The markers of a partition, in which a marker like the one before counts as unexplained if it was not sent again
     for the same decision.
 
@@ -356,7 +357,7 @@ def with_unexplained(markers: SiblingMarkers, clocks: Clocks, producer_epoch: in
     return replace(found, committed_ms=highest((markers.committed_ms, *of_epoch)))
 
 
-def _is_sent_again(repeated: RepeatedMarker, clocks: Clocks) -> bool:
+def _is_sent_again(repeated: RepeatedMarker, clocks: PartitionClocks) -> bool:
     of, own = repeated.decision, repeated.own
     if of is None or Comparison(clocks).cost(of, repeated.marker) is None:
         return False

@@ -17,8 +17,9 @@ from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import MAX_SEQUENCE, UNKNOWN_CLOCKS_DIFFER_MS
 from txnlib.core.kafka.transaction_log import TopicPartition
 from txnlib.core.verdicts.carried import are_one, holes, is_same_transaction, with_earlier
-from txnlib.core.verdicts.clocks import Clocks, ComparedClocks, latest_bound_ms, newest_leader_epoch, newest_ms
+from txnlib.core.verdicts.clocks import PartitionClocks, latest_bound_ms, newest_leader_epoch, newest_ms
 from txnlib.core.verdicts.cluster_facts import ClusterFacts
+from txnlib.core.verdicts.compared_clocks import ComparedClocks
 from txnlib.core.verdicts.coordinators import CoordinatorPartition, PartitionFacts
 from txnlib.core.verdicts.dossier import (
     MOST_MARKERS,
@@ -71,7 +72,7 @@ class Past:
         return self.place.judged
 
     @cached_property
-    def clocks(self) -> Clocks:
+    def clocks(self) -> PartitionClocks:
         return self.facts.clocks.of(self.span.topic, self.span.partition)
 
     @cached_property
@@ -308,19 +309,21 @@ class Past:
     def compared_clocks(self) -> ComparedClocks:
         """What other producers' decisions and markers show of clocks. Who led an epoch may not be known: then its clock
         is off by as much as that of any replica of the partition."""
-        found = self.clocks.compared(self.dossier.producer_id)
+        found = self.facts.clocks.compared(self.dossier.producer_id)
         epochs = {each.leader_epoch for each in self.span.stamps} | {each.leader_epoch for each in self.span.markers}
-        off = max((found.off.get(each, 0) for each in self._replicas), default=0)
-        unknown = {name: off for each in epochs if (name := self._unknown_clock(each)) is not None}
-        return replace(found, off={**unknown, **found.off})
+        unknown = [name for each in epochs if (name := self._unknown_clock(each)) is not None]
+        if not unknown:
+            return found
+        off = max(found.off_ms(each) for each in self._replicas)
+        return replace(found, unknown=dict.fromkeys(unknown, off))
 
     def moved_ms(self, topic: str, partition: int, leader_epoch: int | None) -> int:
         """How far the clock of a leader epoch of a log moved, as pairs of that log show, or most of its pairs."""
-        found, clock = self.compared_clocks, self.clocks.name(topic, partition, leader_epoch)
+        found, clock = self.compared_clocks, self.facts.clocks.name(topic, partition, leader_epoch)
         epoch = -1 if leader_epoch is None else leader_epoch
         here = (topic, partition) == (self.span.topic, self.span.partition)
         may_be = self._replicas if here and self._unknown_clock(leader_epoch) is not None else [clock]
-        return max(found.moved_at.get((topic, partition, epoch), 0), *(found.moved.get(each, 0) for each in may_be))
+        return max(found.moved_at_ms(topic, partition, epoch), *map(found.moved_ms, may_be))
 
     @cached_property
     def _replicas(self) -> list[str]:
@@ -331,8 +334,8 @@ class Past:
     def _unknown_clock(self, leader_epoch: int | None) -> str | None:
         """The name of the clock of a leader epoch of the partition whose leader is not known; None if it is."""
         place = self.span.topic, self.span.partition
-        is_known = leader_epoch is None or leader_epoch in self.clocks.named.get(place, {})
-        return None if is_known else self.clocks.name(*place, leader_epoch)
+        is_known = leader_epoch is None or leader_epoch in self.facts.clocks.named.get(place, {})
+        return None if is_known else self.clocks.name(leader_epoch)
 
     @cached_property
     def stamps(self) -> list[EpochStamps]:

@@ -12,14 +12,14 @@ from functools import cached_property
 from itertools import count, pairwise
 from typing import Final, NamedTuple
 
-from txnlib.core.copies import LOG_END, highest, is_above
+from txnlib.core.copies import highest
 from txnlib.core.display import offset_text
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC, UNKNOWN_CLOCKS_DIFFER_MS, is_ahead, is_from
 from txnlib.core.kafka.transaction_state import BY_KAFKA_NAME, COMPLETE_STATES
 from txnlib.core.verdicts.carried import telling
 from txnlib.core.verdicts.case import Case
-from txnlib.core.verdicts.coordinators import CoordinatorPartition
+from txnlib.core.verdicts.coordinators import Loss
 from txnlib.core.verdicts.dossier import CoordinatorDecision, EarlierAudit, OddStep, Owner, SiblingMarkers
 from txnlib.core.verdicts.match import decided_ms
 from txnlib.core.verdicts.times import Times
@@ -92,10 +92,10 @@ class Scene:
 
     def clock(self, leader_epoch: int | None) -> str:
         """That of the partition's leader in a leader epoch."""
-        return self.case.clocks.name(*self._place, leader_epoch)
+        return self.case.clocks.name(leader_epoch)
 
     def coordinators_clock(self, partition: int, leader_epoch: int | None) -> str:
-        return self.case.clocks.name(TRANSACTION_STATE_TOPIC, partition, leader_epoch)
+        return self.case.facts.clocks.name(TRANSACTION_STATE_TOPIC, partition, leader_epoch)
 
     @property
     def _place(self) -> tuple[str, int]:
@@ -105,7 +105,7 @@ class Scene:
         self, times: Times, instant: str, log: tuple[str, int], leader_epoch: int | None, ms: int | None
     ) -> bool:
         """Demands that the clock of a leader epoch of a log showed a time at an instant, as far as it moved."""
-        clock = self.case.clocks.name(*log, leader_epoch)
+        clock = self.case.facts.clocks.name(*log, leader_epoch)
         return times.shows(instant, clock, ms, self.case.moved_ms(*log, leader_epoch))
 
     @cached_property
@@ -120,8 +120,9 @@ class Scene:
             holes = [epoch for each in case.holes for epoch in (each.epoch, each.after_epoch)]
             for shown in (None, case.claim.record_coordinator_epoch, *holes):
                 names.add(self.coordinators_clock(number, shown))
-        names |= {case.clocks.name(each.topic, each.partition, None) for each in self._siblings}
-        names |= {case.clocks.name(each.topic, each.partition, each.leader_epoch) for each in case.unexplained_commits}
+        named = case.facts.clocks.name
+        names |= {named(each.topic, each.partition, None) for each in self._siblings}
+        names |= {named(each.topic, each.partition, each.leader_epoch) for each in case.unexplained_commits}
         return sorted(names)
 
     def _compare_clocks(self) -> bool:
@@ -322,16 +323,16 @@ class Scene:
     def _losses(self) -> Iterator[Loss]:
         """What shows that decisions are lost: of each log, and of the producer id."""
         case, claim = self.case, self.case.claim
-        logs = case.facts.coordinators if claim.is_nobodys else [case.coordinator]
-        newest = highest(each.newest_leader_epoch for each in logs)
+        facts = case.facts
+        logs = facts.all_coordinators if claim.is_nobodys else facts.coordinators_of((claim.coordinator_partition,))
         seen = [each.coordinator_epoch for each in self.markers]
         seen += [case.span.coordinator_epoch, *(each.newest_coordinator_epoch for each in case.siblings)]
-        if any(is_ahead(each, newest) for each in seen):
+        if any(is_ahead(each, logs.newest_leader_epoch) for each in seen):
             yield Loss("a marker has a newer coordinator epoch than all of its records")
-        for each in logs:
-            yield from _losses_of(each)
+        for each in logs.losing:
+            yield from each.losses
             is_of_id = case.dossier.producer_id in (each.truncated_ids or ())
-            if (is_of_id or each.truncates_decisions) and each.lost_tail is not None:
+            if is_of_id and not each.truncates_decisions and each.lost_tail is not None:
                 yield Loss(each.lost_tail)
         if (step := next(filter(_follows_lost, case.odd_steps), None)) is not None:
             why = f"others must have been in front of offset {step.offset}, which no hole shows"
@@ -353,7 +354,7 @@ class Scene:
         """Whether an id committed so recently that it cannot have expired since."""
         commits = [each.ms for each in self.markers if each.type == "COMMIT"]
         commits += [each.newest_unexplained_commit_ms for each in self.case.siblings]
-        newest, copied = highest(clock_ms(each) for each in commits), self.case.earliest_copy_ms
+        newest, copied = highest(clock_ms(each) for each in commits), self.case.coordinators.earliest_copy_ms
         after = self.case.thresholds.transactional_id_expiration_ms
         return newest is not None and copied is not None and newest + after > copied
 
@@ -415,32 +416,3 @@ def _follows_lost(step: OddStep) -> bool:
     # KAFKA-19367: an ABORT of 4.0.0 raises the epoch by two.
     most = 2 if (step.state or "").endswith("Abort") else 1
     return is_ahead(step.epoch, (step.epoch_before or 0) + most)
-
-
-class Loss(NamedTuple):
-    """What shows that decisions are lost. `since_ms`: the time of a record in front of them all; None: not known.
-    `until_offset`: that of one behind them all."""
-
-    why: str
-    since_ms: int | None = None
-    until_offset: int = LOG_END
-
-
-def _losses_of(log: CoordinatorPartition) -> Iterator[Loss]:
-    if is_ahead(log.newest_marker_epoch, log.newest_leader_epoch):
-        yield Loss("a marker of another id has a newer coordinator epoch than all of its records", log.last_ms)
-    if log.lacked_epoch:
-        why = f"a marker that no decision explains has coordinator epoch {log.lacked_epoch}"
-        yield Loss(f"{why}, which its log lacks", log.lacked_since_ms)
-    if _must_explain(log):
-        yield Loss(f"no decision explains the COMMIT marker at {log.lost_commit}", log.lost_commit_since_ms)
-    if log.lost_printed:
-        yield Loss(f"a console consumer printed {log.lost_printed}, and its log has only older records of the id")
-    for why in filter(None, (log.lost_committed, log.lost_led)):
-        yield Loss(why)
-
-
-def _must_explain(log: CoordinatorPartition) -> bool:
-    """Whether a coordinator's log was read after a COMMIT that none of its decisions explains."""
-    known = log.known_until_ms
-    return is_above(known, UNKNOWN_CLOCKS_DIFFER_MS + (log.lost_commit_ms or 0)) if log.lost_commit else False

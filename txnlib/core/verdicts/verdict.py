@@ -236,7 +236,7 @@ def skew_of(case: Case) -> Skew:
     """The one reason of `CAPTURE_SKEW`, whatever else holds."""
     if not case.is_instant_assumed:
         return Skew.TAKEN
-    copies = [copy for each in case.possible_coordinators for copy in each.captured]
+    copies = [copy for each in case.coordinators.logs for copy in each.captured]
     if not copies or any(copy.captured_at_ms is None for copy in (case.copy, *copies)):
         return Skew.ASSUMED
     return Skew.PRINTED if all(copy.is_console_text for copy in copies) else Skew.TAKEN

@@ -25,7 +25,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from txnlib.core.copies import highest, is_above
+from txnlib.core.copies import is_above
 from txnlib.core.display import instant
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
@@ -269,10 +269,10 @@ class Worlds(Scene):
             yield Hidden(f"records of its coordinator are missing: {lost}", False, Times(times))
         # A marker in front of the batch, of a decision that is there, is of the same topic.
         is_older = not is_above(case.span.start_offset, case.span.oldest_decided_offset)
-        born_ms = highest(each.born_ms for each in case.possible_coordinators) if is_older else None
+        born_ms = case.coordinators.born_ms if is_older else None
         if born_ms is not None and (until := self._until(times, decided(name), born_ms)) is not None:
             yield Hidden(f"{TRANSACTION_STATE_TOPIC} was made only at {instant(born_ms)}", False, until)
-        for each in case.unclean_elections:
+        for each in case.coordinators.unclean_elections:
             until = Times(times) if each.at_ms is None else self._until(times, decided(name), each.at_ms)
             if until is not None:
                 what = (

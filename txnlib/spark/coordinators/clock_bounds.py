@@ -17,7 +17,7 @@ def clock_bounds(
     transactions: DataFrame, producer_spans: DataFrame, named: Mapping[tuple[str, int], Mapping[int, str]]
 ) -> DataFrame:
     """What pairs of a decision and its marker allow, of any two clocks, and of those in one leader epoch of a log with
-    something open or of a coordinator. Columns: those of `core.verdicts.clocks.ClockBounds`.
+    something open or of a coordinator. Columns: those of `core.verdicts.compared_clocks.ClockBounds`.
 
     A marker is written after its decision was made, and before it is complete. Those of a producer with something open
     have rows of their own. `named`: `Clocks.named`.

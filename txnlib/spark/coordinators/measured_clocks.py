@@ -11,8 +11,9 @@ from txnlib.core.cluster_metadata import PartitionAssignment
 from txnlib.core.copies import CoverageRow
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, TRANSACTION_STATE_TOPIC
 from txnlib.core.sql_text import clock_ms
-from txnlib.core.verdicts.clocks import MARKER_SLACK_MS, UNKNOWN
+from txnlib.core.verdicts.clocks import UNKNOWN
 from txnlib.core.verdicts.cluster_facts import cluster_clocks
+from txnlib.core.verdicts.compared_clocks import MARKER_SLACK_MS
 from txnlib.spark.coordinators.transactions import ended_instances
 from txnlib.spark.frames import kept, local_rows
 from txnlib.spark.joins import quantile, select

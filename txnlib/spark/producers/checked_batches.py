@@ -22,6 +22,7 @@ from txnlib.spark.core_udfs import is_batch_valid
 from txnlib.spark.frames import arrow_of, frame_of, kept
 from txnlib.spark.joins import broadcast, bucket_of, end_batches, select, single_batches
 from txnlib.spark.schemas import COPY, TABLES, TOPIC_PARTITION, conform
+from txnlib.spark.windows import SharedWindow
 
 #: Maximum number of odd batches to check. A log has none, or is in a state where more checks would show nothing new.
 ODD_CHECKED: Final = 1_000
@@ -99,26 +100,24 @@ _BATCH: Final = (
     "base_offset, last_offset, position, size, segment_base_offset, producer_epoch, base_sequence, last_sequence, "
     "partition_leader_epoch, crc"
 )
-_FIELDS_OF_BATCH: Final = ", ".join(f"batch.{name}" for name in _BATCH.split(", "))
-#: Both kinds of batches, each with its file.
+#: The batches of a transaction, and the producer's batch before them. A dump may print a part twice.
+_OF_TRANSACTION: Final = SharedWindow((*COPY, "producer_id", "start_offset"), tuple(_BATCH.split(", ")))
+#: Both kinds of batches, each with its file. An aggregate of structs for each transaction would take 5 KB for each.
 _LOCATED: Final = f"""
 SELECT *
 FROM (
-  SELECT topic, partition, source, producer_id, start_offset, place, {_FIELDS_OF_BATCH}
+  SELECT topic, partition, source, producer_id, start_offset, place, {_BATCH}
   FROM (
-    SELECT topic, partition, source, producer_id, start_offset, inline(array(
-      named_struct('place', 'before', 'batch', before),
-      named_struct('place', 'first', 'batch', first),
-      named_struct('place', 'last', 'batch', last)))
+    SELECT *, explode(array_compact(array(
+      if(base_offset < start_offset AND NOT coalesce(next_offset < start_offset, FALSE), 'before', NULL),
+      if(base_offset >= start_offset AND NOT coalesce(offset_before >= start_offset, FALSE), 'first', NULL),
+      if(base_offset >= start_offset AND next_offset IS NULL, 'last', NULL)))) AS place
     FROM (
-      SELECT topic, partition, source, producer_id, start_offset,
-        max(struct({_BATCH})) FILTER (WHERE base_offset < start_offset) AS before,
-        min(struct({_BATCH})) FILTER (WHERE base_offset >= start_offset) AS first,
-        max(struct({_BATCH})) FILTER (WHERE base_offset >= start_offset) AS last
-      FROM {{own}} GROUP BY topic, partition, source, producer_id, start_offset
+      SELECT *, {_OF_TRANSACTION.of_neighbour("lag", "base_offset")} AS offset_before,
+        {_OF_TRANSACTION.of_neighbour("lead", "base_offset")} AS next_offset
+      FROM {{own}}
     )
   )
-  WHERE batch IS NOT NULL
   UNION ALL
   SELECT topic, partition, source, producer_id, NULL, 'odd', {_BATCH} FROM {{odd}}
 )

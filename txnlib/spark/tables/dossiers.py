@@ -51,7 +51,14 @@ _EARLIER: Final = (
 )
 
 
+def located_transactions(producer_spans: DataFrame, judged_copies: DataFrame) -> DataFrame:
+    """One row per open transaction of a producer on a partition, with the judged copy of that."""
+    opened = select(_OPENED, spans=producer_spans)
+    return kept(opened.join(broadcast(judged_copies), on=list(TOPIC_PARTITION), how="left"))
+
+
 def dossiers(
+    located: DataFrame,
     producer_spans: DataFrame,
     record_batches: DataFrame,
     coordinator_states: DataFrame,
@@ -59,7 +66,6 @@ def dossiers(
     producer_id_owners: DataFrame,
     checked_batches: DataFrame,
     findings: DataFrame,
-    judged_copies: DataFrame,
     producer_snapshots: DataFrame,
     aborted_transactions: DataFrame,
     coverage: Sequence[CoverageRow],
@@ -68,10 +74,9 @@ def dossiers(
     """One row per producer id with an open transaction. Columns: those of Dossier, except what tables of the cluster
     show.
 
-    `earlier`: the stored `open_transactions` of other runs of the cluster.
+    `located`: `located_transactions`, of all producers or some. `earlier`: the stored `open_transactions` of other runs
+    of the cluster.
     """
-    every = select(_OPENED, spans=producer_spans)
-    located = kept(every.join(broadcast(judged_copies), on=list(TOPIC_PARTITION), how="left"))
     opened = located.select(*_OF_OPENED)
     return select(
         GATHERED,

@@ -5,7 +5,7 @@ Spark gathers a dossier for each producer id (`dossiers`), the core judges it in
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -21,7 +21,7 @@ from txnlib.core.findings.metadata_findings import PRODUCER_ID_NEVER_ALLOCATED
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC, UNKNOWN_CLOCKS_DIFFER_MS
 from txnlib.core.kafka.transaction_log import CountBasis
 from txnlib.core.sql_text import IS_OPEN, clock_ms, latest_ms
-from txnlib.core.verdicts.clocks import ClockBounds, MeasuredClocks
+from txnlib.core.verdicts.clocks import MeasuredClocks
 from txnlib.core.verdicts.cluster_facts import (
     ClusterFacts,
     NewestMade,
@@ -30,6 +30,7 @@ from txnlib.core.verdicts.cluster_facts import (
     cluster_clocks,
     cluster_facts,
 )
+from txnlib.core.verdicts.compared_clocks import ClockBounds
 from txnlib.core.verdicts.coordinators import CoordinatorLog, ReadBefore
 from txnlib.core.verdicts.dossier import Dossier
 from txnlib.core.verdicts.judged import judge_dossier
@@ -38,12 +39,12 @@ from txnlib.readers.typed_rows import arrow_rows, plain, typed
 from txnlib.spark.coordinators.clock_bounds import clock_bounds
 from txnlib.spark.coordinators.transaction_markers import each_marker
 from txnlib.spark.core_rows import rows_of, struct_of
-from txnlib.spark.frames import arrow_of, knowing, local_rows
+from txnlib.spark.frames import arrow_of, by_parts, local_rows
 from txnlib.spark.joins import select, with_columns
-from txnlib.spark.python_tasks import begin_task
+from txnlib.spark.python_tasks import by_python
 from txnlib.spark.schemas import OPEN_TRANSACTION, TABLES, TOPIC_PARTITION, TRUNCATED
 from txnlib.spark.tables.batch_evidence import vanished_commits
-from txnlib.spark.tables.dossiers import ALARMING_FINDINGS, IS_HANDED_OUT, dossiers
+from txnlib.spark.tables.dossiers import ALARMING_FINDINGS, IS_HANDED_OUT, dossiers, located_transactions
 
 
 def open_transactions(
@@ -82,20 +83,6 @@ def open_transactions(
     """
     if producer_spans.where(IS_OPEN).isEmpty():
         return arrow_rows("open_transactions", ())
-    gathered = dossiers(
-        producer_spans,
-        record_batches,
-        coordinator_states,
-        transactions,
-        producer_id_owners,
-        checked_batches,
-        findings,
-        judged_copies,
-        producer_snapshots,
-        aborted_transactions,
-        coverage,
-        earlier,
-    )
     # A producer id of another cluster says nothing of the other producers of a partition.
     of_partitions = findings.where(f"{ALARMING_FINDINGS} AND name != '{PRODUCER_ID_NEVER_ALLOCATED.name}'")
     alarms = of_partitions.select("name", *TOPIC_PARTITION).distinct()
@@ -153,7 +140,25 @@ def open_transactions(
         has_v2_markers=not is_v2_known
         and arrow_of(select(_V2_MARKERS, spans=producer_spans, transactions=transactions)).num_rows > 0,
     )
-    return judged_rows(gathered, facts, application_patterns)
+
+    def judged(located: DataFrame) -> DataFrame:
+        gathered = dossiers(
+            located,
+            producer_spans,
+            record_batches,
+            coordinator_states,
+            transactions,
+            producer_id_owners,
+            checked_batches,
+            findings,
+            producer_snapshots,
+            aborted_transactions,
+            coverage,
+            earlier,
+        )
+        return judged_rows(gathered, facts, application_patterns)
+
+    return by_parts(located_transactions(producer_spans, judged_copies), judged, "producer_id", GATHERED_AT_ONCE)
 
 
 #: One row per coordinator partition with records. Columns: those of CoordinatorLog.
@@ -322,18 +327,21 @@ LIMIT 1
 """
 
 
+#: Most open transactions whose dossiers the embedded engine gathers at a time: each takes 20 KB meanwhile.
+GATHERED_AT_ONCE: Final = 50_000
+
+
 def judged_rows(gathered: DataFrame, facts: ClusterFacts, application_patterns: tuple[str, ...] = ()) -> DataFrame:
     """The dossiers, judged in tasks. Columns: OPEN_TRANSACTIONS."""
 
-    def judge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        begin_task()
-        patterns = compiled(application_patterns)
-        for batch in batches:
-            dossiers = [typed(Dossier, row) for row in batch.to_pylist()]
-            rows = [each for dossier in dossiers for each in judge_dossier(dossier, facts, patterns)]
-            yield from arrow_rows("open_transactions", rows).to_batches()
+    patterns = compiled(application_patterns)
 
-    return knowing(gathered, struct_of(Dossier)).mapInArrow(judge, TABLES["open_transactions"])
+    def judge(batch: pa.RecordBatch) -> list[pa.RecordBatch]:
+        dossiers = [typed(Dossier, row) for row in batch.to_pylist()]
+        rows = [each for dossier in dossiers for each in judge_dossier(dossier, facts, patterns)]
+        return list(arrow_rows("open_transactions", rows).to_batches())
+
+    return by_python(gathered, struct_of(Dossier), judge, TABLES["open_transactions"])
 
 
 #: Most open transactions, besides the first ones of partitions, that a plan orders. Nobody takes more steps before the
