@@ -20,7 +20,7 @@ from txnlib.pipeline.run import Run
 from txnlib.readers.typed_rows import Typed, columns_read, typed_rows
 from txnlib.spark.joins import broadcast, select
 from txnlib.spark.schemas import TABLES
-from txnlib.spark.tables.open_transactions import foremost
+from txnlib.spark.tables.open_transactions import MOST_IN_PLAN, foremost
 
 
 def rows_of_table(run: Run, name: str, of: Callable[..., Typed]) -> list[Typed]:
@@ -37,6 +37,8 @@ class Given:
 
     reads: tuple[str, ...]
     of_run: Callable[[Run], Any]
+    #: The table whose columns its rows have.
+    rows_of: str | None = None
 
     def __call__(self, run: Run) -> Any:
         return self.of_run(run)
@@ -49,12 +51,13 @@ def having(name: str, /, **values: Collection[object]) -> Given:
         conditions = [F.col(column).isin(*each) for column, each in values.items()]
         return run.tables.read(name).where(reduce(and_, conditions))
 
-    return Given((name,), found)
+    return Given((name,), found, name)
 
 
-def foremost_open() -> Given:
+def foremost_open(*, most: int = MOST_IN_PLAN) -> Given:
     """The open transactions that count (`foremost`)."""
-    return Given(("open_transactions",), lambda run: foremost(run.tables.read("open_transactions")))
+    name = "open_transactions"
+    return Given((name,), lambda run: foremost(run.tables.read(name), most=most), name)
 
 
 def queried(text: str) -> Given:
@@ -107,4 +110,4 @@ def newest_rows_of(name: str, clear: Callable[[DataFrame], DataFrame]) -> Given:
             return ()
         return clear(store.read_all(name).where(F.col("run_id") == earlier[0]))
 
-    return Given((), found)
+    return Given((), found, name)

@@ -28,7 +28,7 @@ from txnlib.pipeline.clock import now
 from txnlib.pipeline.failure import failure_of, texts_of
 from txnlib.pipeline.given_rows import Given, rows_of_table
 from txnlib.pipeline.run import Run
-from txnlib.readers.typed_rows import arrow_rows
+from txnlib.readers.typed_rows import arrow_rows, columns_read
 from txnlib.spark.core_rows import answers, odd_rows, rows_by_core, rows_of
 from txnlib.spark.frames import frame_of
 from txnlib.spark.schemas import TABLES
@@ -74,6 +74,9 @@ def called(transform: Callable[..., Any], **arguments: Callable[[Run], object]) 
         if name in reads:
             return rows_of_table(run, name, kinds[name])
         given = arguments[name](run) if name in arguments else getattr(run.settings, name)
+        table = getattr(arguments.get(name), "rows_of", None)
+        if name in kinds and table is not None and isinstance(given, DataFrame):
+            given = given.select(*columns_read(kinds[name], TABLES[table].names))
         if name in kinds and isinstance(given, DataFrame | pa.Table):
             return rows_of(given, kinds[name])
         return answers(run.spark, given, hints[name]) if callable(given) else given

@@ -200,7 +200,7 @@ REPORT: Final[tuple[Step, ...]] = (
     table_of(
         partitions,
         unstable_offsets=queried(UNSTABLE_OFFSETS),
-        open_transactions=foremost_open(),
+        open_transactions=foremost_open(most=0),
         answered_offsets=having("findings", name=[LIVE_STABLE_OFFSET_DISAGREES.name]),
         unstable_batches=answered(UNSTABLE_BATCHES),
     ),

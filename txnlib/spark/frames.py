@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
-from functools import reduce
 from itertools import chain
 from pathlib import Path
 from tempfile import mkstemp
@@ -140,20 +139,8 @@ def kept(frame: DataFrame) -> DataFrame:
 
 def kept_if_any(frame: DataFrame) -> DataFrame | None:
     """The same; None if it is known that there are no rows."""
-    spark = cast(Any, frame.sparkSession)
-    if not is_embedded(spark):
-        return frame
-    batches = (each for each in batches_of(frame) if each.num_rows)
-    first = next(batches, None)
-    if first is None:
-        return None
-    file, path = mkstemp(".parquet", "kept-", spark.private_folder)
-    with open(file, "wb") as stream, closing(pq.ParquetWriter(stream, first.schema, compression="lz4")) as writer:
-        for batch in chain([first], batches):
-            writer.write_batch(batch)
-    rows = cast(Any, spark.read.parquet(path))
-    finalize(rows._plan, Path(path).unlink, missing_ok=True)
-    return cast(DataFrame, rows)
+    spark = frame.sparkSession
+    return _kept(spark, batches_of(frame)) if is_embedded(spark) else frame
 
 
 def by_parts(rows: DataFrame, transform: Callable[[DataFrame], DataFrame], key: str, most: int) -> DataFrame:
@@ -162,11 +149,28 @@ def by_parts(rows: DataFrame, transform: Callable[[DataFrame], DataFrame], key: 
     The embedded engine keeps in memory what it joins and sums up. So of more than `most` rows, it transforms some
     after the others.
     """
-    if not is_embedded(rows.sparkSession) or (count := rows.count()) <= most:
+    spark = rows.sparkSession
+    if not is_embedded(spark) or (count := rows.count()) <= most:
         return transform(rows)
     parts = -(-count // most)
     chosen = (kept(rows.where(f"pmod(hash({key}), {parts}) = {part}")) for part in range(parts))
-    return reduce(DataFrame.unionByName, [kept(transform(part)) for part in chosen])
+    found = _kept(spark, chain.from_iterable(batches_of(transform(part)) for part in chosen))
+    return transform(rows.where("FALSE")) if found is None else found
+
+
+def _kept(spark: Any, batches: Iterator[pa.RecordBatch]) -> DataFrame | None:
+    """Rows in a file of the embedded engine; None if there are none."""
+    some = (each for each in batches if each.num_rows)
+    first = next(some, None)
+    if first is None:
+        return None
+    file, path = mkstemp(".parquet", "kept-", spark.private_folder)
+    with open(file, "wb") as stream, closing(pq.ParquetWriter(stream, first.schema, compression="lz4")) as writer:
+        for batch in chain([first], some):
+            writer.write_batch(batch)
+    rows = spark.read.parquet(path)
+    finalize(rows._plan, Path(path).unlink, missing_ok=True)
+    return cast(DataFrame, rows)
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:
