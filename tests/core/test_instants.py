@@ -14,7 +14,7 @@ from tests.core.verdicts.test_verdict import AT_ONE, MARKED, NOBODY, NOON, ONGOI
 from tests.support.cases import NAMES, case, decided, replace
 from txnlib.core.copies import CoverageRow
 from txnlib.core.display import duration, instant
-from txnlib.core.instants import FIRST_MS, LAST_MS, NO_INSTANT_MS, clock_ms, latest_ms, long_difference
+from txnlib.core.instants import FIRST_MS, LAST_MS, NO_INSTANT_MS, clock_ms, clock_ms_or_latest, long_difference
 from txnlib.core.kafka.producer_state import has_late_transaction
 from txnlib.core.kafka.transaction_state import TransactionState
 from txnlib.core.kafka_commands import duration_minutes, is_candidate
@@ -58,13 +58,13 @@ CASES = [
 
 @pytest.mark.parametrize("ms", [FIRST_MS, NOON, LAST_MS])
 def test_a_time_that_a_clock_shows_is_itself(ms):
-    assert (clock_ms(ms), latest_ms(ms)) == (ms, ms)
+    assert (clock_ms(ms), clock_ms_or_latest(ms)) == (ms, ms)
 
 
 @pytest.mark.parametrize("ms", ODD)
 def test_one_that_no_clock_shows_is_none_and_may_be_later_than_any(ms):
-    assert (clock_ms(ms), latest_ms(ms)) == (None, NO_INSTANT_MS)
-    assert (clock_ms(None), latest_ms(None)) == (None, None)
+    assert (clock_ms(ms), clock_ms_or_latest(ms)) == (None, NO_INSTANT_MS)
+    assert (clock_ms(None), clock_ms_or_latest(None)) == (None, None)
 
 
 @pytest.mark.parametrize("ms", ODD)

@@ -46,9 +46,8 @@ def clock_ms(ms: int | None) -> int | None:
     return ms if ms is not None and FIRST_MS <= ms <= LAST_MS else None
 
 
-def latest_ms(ms: int | None) -> int | None:
-    """The latest time at which something happened, in epoch ms: later than any valid time if out of range; None if
-    there is none.
+def clock_ms_or_latest(ms: int | None) -> int | None:
+    """A time in epoch ms; one that is out of range counts as later than any valid time; None if there is none.
 
     For evidence against a verdict, which may have been written recently.
     """

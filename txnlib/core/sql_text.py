@@ -56,8 +56,8 @@ def clock_ms(ms: str) -> str:
     return f"CASE WHEN {is_shown(ms)} THEN {ms} END"
 
 
-def latest_ms(ms: str) -> str:
-    """`core.instants.latest_ms`: a time that no clock shows becomes later than any other."""
+def clock_ms_or_latest(ms: str) -> str:
+    """`core.instants.clock_ms_or_latest`: a time that no clock shows becomes later than any other."""
     return f"CASE WHEN NOT {is_shown(ms)} THEN {NO_INSTANT_MS} ELSE {ms} END"
 
 

@@ -12,8 +12,8 @@ from txnlib.core.verdicts.clocks import (
     UNKNOWN,
     Clocks,
     Difference,
-    latest_bound_ms,
     newest_ms,
+    written_by_ms,
 )
 from txnlib.core.verdicts.cluster_facts import ClusterFacts, Thresholds
 from txnlib.core.verdicts.compared_clocks import MARKER_SLACK_MS, ClockBounds
@@ -38,7 +38,7 @@ BOUNDS = [
 
 @pytest.mark.parametrize(("behind", "floor", "expected"), BOUNDS)
 def test_a_record_is_not_younger_than_a_stamp_behind_it(behind, floor, expected):
-    assert latest_bound_ms(behind, floor) == expected
+    assert written_by_ms(behind, floor) == expected
 
 
 def clocks(measured: dict[tuple[str, str], int], leaders: str = "112", **behind: int) -> Clocks:

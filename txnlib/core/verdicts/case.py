@@ -18,7 +18,7 @@ from txnlib.core.instants import NO_INSTANT_MS, clock_ms
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, UNKNOWN_CLOCKS_DIFFER_MS
 from txnlib.core.kafka.transaction_state import COMPLETE_STATES
 from txnlib.core.verdicts.carried import is_same_transaction
-from txnlib.core.verdicts.clocks import latest_bound_ms, newest_leader_epoch, newest_ms
+from txnlib.core.verdicts.clocks import newest_leader_epoch, newest_ms, written_by_ms
 from txnlib.core.verdicts.cluster_facts import Thresholds
 from txnlib.core.verdicts.coordinators import Coordinators
 from txnlib.core.verdicts.dossier import MarkerElsewhere, SiblingMarkers
@@ -216,7 +216,7 @@ class Case(Past):
             return begun
         epoch, place = self.first_leader_epoch, (self.span.topic, self.span.partition)
         off = self.clocks.ahead_ms(epoch, self.compared_clocks) - self.moved_ms(*place, epoch)
-        return latest_bound_ms([begun - off], self.stamped_before_ms)
+        return written_by_ms([begun - off], self.stamped_before_ms)
 
     @cached_property
     def made_ms(self) -> int | None:
@@ -260,7 +260,7 @@ class Case(Past):
     def first_seen_ms(self) -> int | None:
         """The first audit that saw it, by the instant of its copies."""
         seen = [e.copied_ms for e in self.span.earlier if is_same_transaction(e, self.copy, self.first_batch_crc)]
-        return latest_bound_ms(seen, self.stamped_before_ms)
+        return written_by_ms(seen, self.stamped_before_ms)
 
     @cached_property
     def last_offset(self) -> int:
@@ -280,7 +280,7 @@ class Case(Past):
     def written_before_ms(self) -> int | None:
         """The latest time of the last batch, by the stamps behind it."""
         floor = newest_ms([self.written_after_ms, self.stamped_before_ms])
-        return latest_bound_ms((each.behind_last_ms for each in self.stamps), floor)
+        return written_by_ms((each.behind_last_ms for each in self.stamps), floor)
 
     @cached_property
     def written_checkpointed_ms(self) -> int | None:

@@ -137,11 +137,12 @@ class PartitionClocks:
     partition: int
 
     def ahead_ms(self, leader_epoch: int | None, others: ComparedClocks) -> int:
-        """How far the clock of the partition in a leader epoch is ahead at least; negative: how far it is behind at
-        most.
+        """How many ms the clock of the partition in a leader epoch is certainly ahead; negative: how many it may be
+        behind.
 
-        The coordinators' clocks tell. It is ahead only of those that together lead most of their partitions: of a
-        single one, that one may be behind. `others`: what other producers' decisions and markers show.
+        It was compared with the clocks of coordinators. If it is ahead of few of them, these may be behind; so it
+        counts as ahead only if it is ahead of those that lead most coordinator partitions. `others`: what other
+        producers' decisions and markers show.
         """
         clock, today = self.name(leader_epoch), self.clocks.of_coordinators
         known = dict(self.clocks.ahead_of_coordinators.get(clock, {}))
@@ -189,11 +190,12 @@ def newest_ms(times: Iterable[int | None]) -> int | None:
     return highest(map(clock_ms, times))
 
 
-def latest_bound_ms(behind: Iterable[int | None], floor_ms: int | None) -> int | None:
-    """The latest time at which something was written that stands before all of these stamps; None if they prove
+def written_by_ms(behind: Iterable[int | None], floor_ms: int | None) -> int | None:
+    """The time by which something was written, at the latest: the oldest of the stamps behind it. None: they prove
     nothing.
 
-    `floor_ms`: it was not written before. A stamp that is older proves nothing, unless clocks may differ that much.
+    `floor_ms`: a time at which it was not written yet. A stamp behind it that is older than that counts only if clocks
+    may differ that much, and then as that time.
     """
     times = [ms for ms in map(clock_ms, behind) if ms is not None]
     if floor_ms is not None:

@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Final
 
 from txnlib.core.copies import End, Role, highest, is_above, lowest
-from txnlib.core.instants import clock_ms, latest_ms
+from txnlib.core.instants import clock_ms, clock_ms_or_latest
 from txnlib.core.kafka.constants import LATE_TRANSACTION_BUFFER_MS, is_ahead
 from txnlib.core.kafka.transaction_log import CountBasis
 from txnlib.core.kafka_commands import is_candidate
@@ -170,7 +170,7 @@ def _committed_since(case: Case) -> bool:
         return False
     if is_ahead(commit.newest_unexplained_commit_coordinator_epoch, case.coordinator.newest_coordinator_epoch):
         return False
-    committed, recorded = latest_ms(commit.newest_unexplained_commit_ms), clock_ms(case.claim.record_ms)
+    committed, recorded = clock_ms_or_latest(commit.newest_unexplained_commit_ms), clock_ms(case.claim.record_ms)
     return committed is not None and recorded is not None and committed > recorded + case.clocks_differ_ms
 
 
@@ -191,7 +191,7 @@ def _is_skewed(case: Case, reason: Reason) -> bool:
 def _ended_after_coordinator(case: Case) -> bool:
     """A marker of the producer, on any partition, that is younger than the coordinator's copy: the transaction has
     ended."""
-    marked, copied = latest_ms(case.newest_marker_ms), case.coordinators_known_until_ms
+    marked, copied = clock_ms_or_latest(case.newest_marker_ms), case.coordinators_known_until_ms
     return marked is not None and copied is not None and marked > copied - case.clocks_differ_ms
 
 
@@ -201,7 +201,7 @@ def _is_another_transaction(case: Case) -> bool:
     known, copied, start = (
         case.copy.known_until_ms,
         case.coordinators_known_until_ms,
-        latest_ms(case.claim.start_ms),
+        clock_ms_or_latest(case.claim.start_ms),
     )
     if known is None or copied is None or start is None or copied <= known:
         return known is None and not case.is_current
@@ -211,7 +211,7 @@ def _is_another_transaction(case: Case) -> bool:
 def _ended_after_capture(case: Case) -> bool:
     """A decision that lists the partition, or its completion, after the partition's copy: only the copy may lack the
     marker."""
-    ended, known = latest_ms(case.ended_ms), case.copy.known_until_ms
+    ended, known = clock_ms_or_latest(case.ended_ms), case.copy.known_until_ms
     # If it is unknown up to when the copy is complete, it may lack any marker.
     return ended is not None and (known is None or ended > known - _margin(case))
 
@@ -281,7 +281,7 @@ def _is_compacted(case: Case, reason: Reason) -> bool:
 
     Source: docs/rules/copies.md#compaction-between-copies.
     """
-    compacted = latest_ms(case.compacted_ms)
+    compacted = clock_ms_or_latest(case.compacted_ms)
     if reason not in NOBODY_ENDS_IT or compacted is None or _kept_its_epoch(case):
         return False
     return case.copy.known_until_ms is None or compacted > case.copy.known_until_ms - _margin(case)

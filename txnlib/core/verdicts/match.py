@@ -16,7 +16,7 @@ from functools import cached_property
 from typing import Final, NamedTuple, TypeAlias
 
 from txnlib.core.copies import highest, is_above
-from txnlib.core.instants import clock_ms, latest_ms
+from txnlib.core.instants import clock_ms, clock_ms_or_latest
 from txnlib.core.kafka.constants import is_ahead
 from txnlib.core.kafka.marker_acceptance import record_epochs
 from txnlib.core.verdicts.clocks import Clocks, Difference, PartitionClocks
@@ -344,16 +344,19 @@ def with_unexplained(markers: SiblingMarkers, clocks: PartitionClocks, producer_
     again = [each.marker for each in markers.repeated if not _is_sent_again(each, clocks)]
     commits = [each for each in again if each.type == "COMMIT"]
     found = replace(
-        markers, newest_unexplained_ms=highest((markers.newest_unexplained_ms, *(latest_ms(each.ms) for each in again)))
+        markers,
+        newest_unexplained_ms=highest(
+            (markers.newest_unexplained_ms, *(clock_ms_or_latest(each.ms) for each in again))
+        ),
     )
-    newest = max(commits, key=lambda each: latest_ms(each.ms) or 0, default=None)
-    if newest is not None and not is_above(markers.newest_unexplained_commit_ms, latest_ms(newest.ms)):
+    newest = max(commits, key=lambda each: clock_ms_or_latest(each.ms) or 0, default=None)
+    if newest is not None and not is_above(markers.newest_unexplained_commit_ms, clock_ms_or_latest(newest.ms)):
         found = replace(
             found,
-            newest_unexplained_commit_ms=latest_ms(newest.ms),
+            newest_unexplained_commit_ms=clock_ms_or_latest(newest.ms),
             newest_unexplained_commit_coordinator_epoch=newest.coordinator_epoch,
         )
-    of_epoch = [latest_ms(each.ms) for each in commits if (each.epoch or 0) >= producer_epoch]
+    of_epoch = [clock_ms_or_latest(each.ms) for each in commits if (each.epoch or 0) >= producer_epoch]
     return replace(found, committed_ms=highest((markers.committed_ms, *of_epoch)))
 
 

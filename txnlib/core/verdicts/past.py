@@ -17,7 +17,7 @@ from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import MAX_SEQUENCE, UNKNOWN_CLOCKS_DIFFER_MS
 from txnlib.core.kafka.transaction_log import TopicPartition
 from txnlib.core.verdicts.carried import are_one, holes, is_same_transaction, with_earlier
-from txnlib.core.verdicts.clocks import PartitionClocks, latest_bound_ms, newest_leader_epoch, newest_ms
+from txnlib.core.verdicts.clocks import PartitionClocks, newest_leader_epoch, newest_ms, written_by_ms
 from txnlib.core.verdicts.cluster_facts import ClusterFacts
 from txnlib.core.verdicts.compared_clocks import ComparedClocks
 from txnlib.core.verdicts.coordinators import CoordinatorPartition, PartitionFacts
@@ -369,7 +369,7 @@ class Past:
     @cached_property
     def stamped_after_ms(self) -> int | None:
         """The latest time of the first batch, by the stamps behind it."""
-        return latest_bound_ms((each.behind_ms for each in self.stamps), self.stamped_before_ms)
+        return written_by_ms((each.behind_ms for each in self.stamps), self.stamped_before_ms)
 
 
 # ---- The owner: docs/rules/copies.md#owners-of-a-producer-id

@@ -18,7 +18,7 @@ from txnlib.core.findings.copy_findings import COPIES_DISAGREE
 from txnlib.core.findings.live_answer_findings import LIVE_OWNER_UNKNOWN
 from txnlib.core.findings.metadata_findings import PRODUCER_ID_NEVER_ALLOCATED
 from txnlib.core.instants import NO_INSTANT_MS
-from txnlib.core.sql_text import BEFORE, IS_OPEN, clock_ms, last_of, last_records, latest_ms, struct
+from txnlib.core.sql_text import BEFORE, IS_OPEN, clock_ms, clock_ms_or_latest, last_of, last_records, struct
 from txnlib.core.verdicts.cluster_facts import ALARMING
 from txnlib.core.verdicts.dossier import (
     MOST_MARKERS,
@@ -251,13 +251,13 @@ elsewhere AS (
   SELECT opened.topic, opened.partition, producer_id, opened.start_offset, of_topic, of_partition,
     marker.type = 'COMMIT' AS is_commit, marker.coordinator_epoch, marker.leader_epoch, repeated,
     is_unexplained AND repeated IS NULL AS is_unexplained,
-    {latest_ms("marker.ms")} AS ms, coalesce({clock_ms("marker.ms")}, {NO_INSTANT_MS}) AS committed_ms,
+    {clock_ms_or_latest("marker.ms")} AS ms, coalesce({clock_ms("marker.ms")}, {NO_INSTANT_MS}) AS committed_ms,
     repeated IS NULL AND marker.type = 'COMMIT' AND marker.epoch >= opened.producer_epoch
       AND (of_topic != opened.topic OR of_partition != opened.partition) AS is_committed
   FROM marked JOIN {{opened}} AS opened USING (producer_id)
   UNION ALL
   SELECT opened.topic, opened.partition, producer_id, opened.start_offset, vanished.topic, vanished.partition,
-    TRUE, NULL, vanished.leader_epoch, NULL, TRUE, {latest_ms("ms")},
+    TRUE, NULL, vanished.leader_epoch, NULL, TRUE, {clock_ms_or_latest("ms")},
     coalesce({clock_ms("ms")}, {NO_INSTANT_MS}), FALSE
   FROM {{vanished}} AS vanished JOIN {{opened}} AS opened USING (producer_id)
   WHERE vanished.topic != opened.topic OR vanished.partition != opened.partition

@@ -20,7 +20,7 @@ from txnlib.core.findings.marker_findings import MARKER_WITHOUT_DECISION
 from txnlib.core.findings.metadata_findings import PRODUCER_ID_NEVER_ALLOCATED
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC, UNKNOWN_CLOCKS_DIFFER_MS
 from txnlib.core.kafka.transaction_log import CountBasis
-from txnlib.core.sql_text import IS_OPEN, clock_ms, latest_ms
+from txnlib.core.sql_text import IS_OPEN, clock_ms, clock_ms_or_latest
 from txnlib.core.verdicts.clocks import MeasuredClocks
 from txnlib.core.verdicts.cluster_facts import (
     ClusterFacts,
@@ -170,7 +170,7 @@ _COORDINATOR_LOGS: Final = f"""
 WITH logs AS (
   SELECT coordinator_partition, max(coordinator_epoch) AS newest_coordinator_epoch, max(offset) AS last_offset,
     max_by({clock_ms("timestamp_ms")}, offset) AS last_ms,
-    max(hole_offset) AS hole_offset, max({latest_ms("hole_ms")}) AS hole_ms,
+    max(hole_offset) AS hole_offset, max({clock_ms_or_latest("hole_ms")}) AS hole_ms,
     max(if(offset = hole_offset, coordinator_epoch, NULL)) AS hole_epoch,
     max(client_transaction_version) AS highest_transaction_version
   FROM {{states}} GROUP BY coordinator_partition
