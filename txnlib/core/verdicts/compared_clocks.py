@@ -9,7 +9,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from heapq import nlargest, nsmallest
 from typing import Final
 
 from txnlib.core.kafka.constants import UNKNOWN_CLOCKS_DIFFER_MS
@@ -86,8 +85,8 @@ class _OneOut:
         self._by_producer = {id_: found for id_, of in of_producers.items() if (found := joined(of)) is not None}
         each = self._by_producer.values()
         # Without one producer, the next one bounds them.
-        self._lowest = nlargest(2, each, key=lambda bound: bound.lower_ms)
-        self._highest = nsmallest(2, each, key=lambda bound: bound.upper_ms)
+        self._lowest = sorted(each, key=lambda bound: -bound.lower_ms)[:2]
+        self._highest = sorted(each, key=lambda bound: bound.upper_ms)[:2]
         self.all = joined(each)
 
     def but(self, producer_id: int | None) -> ClockBounds | None:
