@@ -50,23 +50,30 @@ case "${1:-}" in
     ;;
 esac
 
-# Two processes, one core each: what needs Spark or holds on both engines, then all other tests, from the end; and mypy, then
-# these from the beginning, until the two meet.
+# Three processes on two cores, because much of the time one waits for another program: on Spark, what needs it or holds on
+# both engines; all other tests from the end; and, behind mypy, from the beginning, until no module is left. The first one
+# then goes on with them.
 share="$(mktemp -d)"
-run_beside() {
+on_spark_and_then_from_the_end() {
   local code=0
   "$VENV/bin/pytest" --engine spark "$@" || code=$?
   "$VENV/bin/pytest" --share="$share" --from-the-end "$@" || code=$?
   return "$code"
 }
-set -m                                    # a group of its own: if this script is ended, all of it is
-run_beside "$@" >"$share/beside" 2>&1 &
+set -m                                    # groups of their own: if this script is ended, all of them are
+on_spark_and_then_from_the_end "$@" >"$share/spark" 2>&1 &
+spark=$!
+"$VENV/bin/pytest" --share="$share" --from-the-end "$@" >"$share/end" 2>&1 &
+end=$!
 set +m
-trap 'kill -- "-$!" 2>/dev/null || true; rm -rf "$share"' EXIT
+trap 'kill -- "-$spark" "-$end" 2>/dev/null || true; rm -rf "$share"' EXIT
 step mypy
 printf '== pytest\n' >&2
 "$VENV/bin/pytest" --share="$share" "$@" && code=0 || code=$?
-wait "$!" || code=$?
+wait "$end" || code=$?
+printf '== pytest from the end\n' >&2
+cat "$share/end"
+wait "$spark" || code=$?
 printf '== pytest on Spark, and from the end\n' >&2
-cat "$share/beside"
+cat "$share/spark"
 exit "$code"

@@ -1,4 +1,4 @@
-"""Two processes that share the tests run each of them once."""
+"""Processes that share the tests run each of them once."""
 
 import subprocess
 import sys

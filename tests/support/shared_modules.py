@@ -1,6 +1,6 @@
-"""Two processes share the test modules: one begins with the first, the other with the last.
+"""Processes share the test modules: one begins with the first, others with the last.
 
-Each takes a module that the other has not taken, until none is left; so both end at the same time. Modules that share
+Each takes a module that no other has taken, until none is left; so all end at the same time. Modules that share
 something costly are marked `shares`, with its name: they are taken together, and before all others, since they take
 long.
 """

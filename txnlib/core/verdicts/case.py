@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Final
 
 from txnlib.core.cluster_metadata import ProducerIdBlock
-from txnlib.core.copies import NO_LEADER, CoverageRow, Role, highest, is_above, is_current, lowest
+from txnlib.core.copies import CoverageRow, Role, highest, is_above, is_current, lowest
 from txnlib.core.instants import NO_INSTANT_MS, clock_ms
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, UNKNOWN_CLOCKS_DIFFER_MS
 from txnlib.core.kafka.transaction_state import COMPLETE_STATES
@@ -330,10 +330,8 @@ class Case(Past):
     def coordinator_leader(self) -> str | None:
         """The broker to copy its coordinator from; for a producer id without an owner, those that lead what is
         missing. None: not known."""
-        missing = (self.facts.missing_coordinators or ()) if self.claim.is_nobodys else ()
-        bests = [each.best for each in self.facts.coordinators if each.best and each.partition in missing]
-        leaders = {each.leader for each in bests if each.leader is not None and each.leader != NO_LEADER}
-        return ", ".join(sorted(leaders)) or self.coordinator_copy.led_by
+        of_missing = self.facts.leaders_of_missing if self.claim.is_nobodys else ()
+        return ", ".join(of_missing) or self.coordinator_copy.led_by
 
     @cached_property
     def coordinators(self) -> Coordinators:

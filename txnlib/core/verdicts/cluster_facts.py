@@ -19,7 +19,7 @@ from txnlib.core.cluster_metadata import (
     PartitionAssignment,
     ProducerIdBlock,
 )
-from txnlib.core.copies import CoverageRow, End, highest_of, lowest
+from txnlib.core.copies import NO_LEADER, CoverageRow, End, highest_of, lowest
 from txnlib.core.finding import Severity
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import (
@@ -164,6 +164,13 @@ class ClusterFacts:
         if not self.coordinators:
             return None
         return tuple(sorted(each.partition for each in self.coordinators if not each.shows_absence))
+
+    @cached_property
+    def leaders_of_missing(self) -> tuple[str, ...]:
+        """The brokers that lead those of them of which there is a copy."""
+        bests = [each.best for each in self.coordinators if each.best and not each.shows_absence]
+        leaders = {each.leader for each in bests if each.leader is not None and each.leader != NO_LEADER}
+        return tuple(sorted(leaders))
 
     @property
     def are_coordinators_missing(self) -> bool:
