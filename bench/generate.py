@@ -30,7 +30,8 @@ from typing import BinaryIO
 from encode import batch, encode_record, transaction_log_key, transaction_log_value
 from multiply import multiply
 
-from txnlib.core.kafka.transaction_log import TopicPartition, TransactionLogEntry, partition_for
+from txnlib.core.kafka.coordinator_partition import partition_for
+from txnlib.core.kafka.transaction_log import TopicPartition, TransactionLogEntry
 from txnlib.core.kafka.transaction_state import TransactionState
 
 SEGMENT_BYTES = 1 << 30

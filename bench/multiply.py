@@ -23,11 +23,11 @@ from encode import batch, encode_record, transaction_log_key, transaction_log_va
 
 from txnlib.core.kafka import log_dir_files
 from txnlib.core.kafka.constants import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
+from txnlib.core.kafka.coordinator_partition import partition_for
 from txnlib.core.kafka.record_batch import CONTROL_FLAG, CRC_STARTS_AT, HEADER, LOG_OVERHEAD, MAGIC_POSITION
 from txnlib.core.kafka.transaction_log import (
     TopicPartition,
     TransactionLogEntry,
-    partition_for,
     read_transaction_log_key,
     read_transaction_log_value,
 )

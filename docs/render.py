@@ -33,18 +33,18 @@ from txnlib.core.verdicts.doubt import (  # noqa: E402
     DOUBTS,
     LATE_BY,
 )
-from txnlib.core.verdicts.reason import (  # noqa: E402
-    EXPLANATIONS,
-    REASONS_OF_OTHERS,
-    REASONS_OF_OWNER,
-)
-from txnlib.core.verdicts.transaction_outcome import (  # noqa: E402
+from txnlib.core.verdicts.marker_states import (  # noqa: E402
     MARKER_STATES,
     MEANINGS,
     WHOLE_MEANINGS,
     WHOLE_OUTCOMES,
     DecisionState,
     MarkerEvidence,
+)
+from txnlib.core.verdicts.reason import (  # noqa: E402
+    EXPLANATIONS,
+    REASONS_OF_OTHERS,
+    REASONS_OF_OWNER,
 )
 from txnlib.core.verdicts.world import AXIOMS  # noqa: E402
 

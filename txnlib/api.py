@@ -25,8 +25,8 @@ from txnlib.ask.page_rows import page_rows_of
 from txnlib.ask.queries import AUDIT_RUNS, StoredRun
 from txnlib.ask.report import Report
 from txnlib.ask.report_rows import report_of
-from txnlib.ask.report_text import render
 from txnlib.ask.story import SHOWN_WIDTH, Timeline, timeline_of
+from txnlib.ask.terminal_report import render
 from txnlib.ask.transaction import TransactionStory, whole_transaction
 from txnlib.core.display import instant
 from txnlib.core.instants import parse_instant

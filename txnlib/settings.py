@@ -21,7 +21,7 @@ from txnlib.core.application import compiled
 from txnlib.core.copies import LeaderBasis
 from txnlib.core.coverage.known_metadata import Conclusion, MetadataExtent, holds
 from txnlib.core.kafka.constants import MAX_COORDINATOR_PARTITIONS, MAX_INT32, is_from
-from txnlib.core.kafka.transaction_log import CountBasis
+from txnlib.core.kafka.coordinator_partition import CountBasis
 from txnlib.errors import ConfigError, refuse_fifo
 
 

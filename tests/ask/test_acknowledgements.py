@@ -15,9 +15,9 @@ from txnlib.ask.acknowledgements import acknowledged, read_acknowledgements
 from txnlib.ask.delta_rows import open_run, open_tables
 from txnlib.ask.queries import StoredRun
 from txnlib.ask.report_rows import report_of
-from txnlib.ask.run_result import Outcome, matches, render_metrics, results_of
+from txnlib.ask.run_result import Outcome, render_metrics, results_of
 from txnlib.errors import ConfigError
-from txnlib.jobs.options import parse_fail_on
+from txnlib.jobs.fail_on import matches, parse_fail_on
 
 SAID = 'by = "ada"\nwhy = "its owner looks"\n'
 LATER, EARLIER = at(NOW + 1).isoformat(), at(NOW).isoformat()

@@ -16,12 +16,12 @@ NEVER = ("pyarrow", "numpy", "pandas", "pyspark", "pydantic", "jinja2", "rich", 
 UNUSED = {
     "list": (
         "txnlib.ask.report_rows",
-        "txnlib.ask.report_text",
+        "txnlib.ask.terminal_report",
         "txnlib.page.report_page",
         "txnlib.settings",
         "txnlib.readers",
     ),
-    "abort-plan": ("txnlib.ask.report_rows", "txnlib.ask.report_text", "txnlib.settings", "txnlib.readers"),
+    "abort-plan": ("txnlib.ask.report_rows", "txnlib.ask.terminal_report", "txnlib.settings", "txnlib.readers"),
     "runs": ("txnlib.ask.report_rows", "txnlib.core.verdicts", "txnlib.core.kafka", "txnlib.readers"),
     "report": ("txnlib.page.report_page", "txnlib.settings", "txnlib.readers"),
 }

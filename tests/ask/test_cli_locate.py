@@ -15,7 +15,7 @@ from txnlib import __version__
 from txnlib.ask.collect_plan import locate
 from txnlib.ask.commands import COMMANDS
 from txnlib.ask.main import answer_of, main
-from txnlib.core.kafka.transaction_log import partition_for
+from txnlib.core.kafka.coordinator_partition import partition_for
 
 
 def printed(capsys, *argv: object) -> str:

@@ -12,8 +12,8 @@ from txnlib.ask.extents import Reach, held
 from txnlib.ask.queries import ms
 from txnlib.ask.report import FindingPlaces, Report
 from txnlib.ask.report_rows import STEPS, report_of
-from txnlib.ask.report_text import render, terminal_report
 from txnlib.ask.sql import ask
+from txnlib.ask.terminal_report import render, terminal_report
 from txnlib.core.coverage.unread import UnreadFiles
 from txnlib.core.verdicts.abort_plan import Action
 

@@ -7,9 +7,9 @@ import pytest
 from tests.page.test_report_page import by_id, words
 from tests.support.outcomes import outcome
 from tests.support.pages import full_page
-from txnlib.ask import report_sections, report_text, run_result
+from txnlib.ask import report_sections, run_result, terminal_report
 from txnlib.ask.report_sections import SECTIONS, Section, navigation
-from txnlib.ask.report_text import render
+from txnlib.ask.terminal_report import render
 from txnlib.page.report_page import render_page
 
 CLOCKS = Section(
@@ -23,7 +23,7 @@ CLOCKS = Section(
 
 @pytest.fixture
 def with_clocks(monkeypatch):
-    for writer in (report_sections, report_text, run_result):
+    for writer in (report_sections, terminal_report, run_result):
         monkeypatch.setattr(writer, "SECTIONS", (*SECTIONS, CLOCKS))
 
 

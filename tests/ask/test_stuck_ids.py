@@ -11,8 +11,9 @@ from tests.support.delta_tables import NOW, READ_BY_COMMANDS, at, txn_audit, wri
 from txnlib.ask.acknowledgements import Acknowledgement, acknowledged
 from txnlib.ask.delta_rows import open_run, open_tables
 from txnlib.ask.report_rows import report_of
-from txnlib.ask.report_text import render
-from txnlib.ask.run_result import matches, results_of
+from txnlib.ask.run_result import results_of
+from txnlib.ask.terminal_report import render
+from txnlib.jobs.fail_on import matches
 
 TWO_HOURS = 7_200_000
 OWN = {"transactional_id": "pay-gw-1", "coordinator_partition": 3, "producer_id": 7001, "producer_epoch": 6}

@@ -13,7 +13,7 @@ import pytest
 from tests.support.daemons import assert_same_tables, bare_environment, daemons
 from txnlib.ask.delta_rows import finished_run, open_tables
 from txnlib.ask.report_rows import report_of
-from txnlib.ask.report_text import render
+from txnlib.ask.terminal_report import render
 from txnlib.core.schema.views import VIEWS
 from txnlib.engine.spark import DELTA
 from txnlib.spark.schemas import TABLES

@@ -18,7 +18,7 @@ from txnlib.ask import main as txn_audit
 from txnlib.ask.commands import COMMANDS, Reads
 from txnlib.ask.delta_rows import open_run, open_tables
 from txnlib.ask.report_rows import report_of
-from txnlib.ask.report_text import render
+from txnlib.ask.terminal_report import render
 from txnlib.core.instants import parse_instant
 from txnlib.jobs import options
 from txnlib.version import __version__

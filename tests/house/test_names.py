@@ -94,12 +94,12 @@ def test_every_name_of_code_exists(repository: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "exists"),
     [
-        ("coordinator.oddities", True),
-        ("core.kafka.coordinator.CoordinatorRecord.epoch", True),
-        ("txnlib.core.kafka.coordinator", True),
+        ("coordinator_steps.oddities", True),
+        ("core.kafka.coordinator_steps.CoordinatorRecord.epoch", True),
+        ("txnlib.core.kafka.coordinator_steps", True),
         ("producer_spans.suspect", True),
-        ("coordinator.is_ahead", False),
-        ("core.kafka.coordinator.CoordinatorRecord.cat", False),
+        ("coordinator_steps.is_ahead", False),
+        ("core.kafka.coordinator_steps.CoordinatorRecord.cat", False),
         ("core.cats.coordinator", False),
         ("txnlib.cats", False),
         ("audit_runs.settings", True),

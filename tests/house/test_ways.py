@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import txnlib
+from txnlib.spark import python_tasks
 from txnlib.spark.tables import open_transactions
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -35,6 +36,14 @@ def note(frame: FrameType, event: str, _: Any) -> None:
         RAN[frame.f_code] = None
 
 
+def by_python(frame: Any, columns: Any, read: Any, schema: Any) -> Any:
+    def noted(batch: Any) -> Any:
+        begin_task()
+        return read(batch)
+
+    return python_tasks.by_python(frame, columns, noted, schema)
+
+
 def begin_task() -> None:
     sys.setprofile(note)  # the threads of the engine are not Python's
 
@@ -46,7 +55,7 @@ def called(tmp_path_factory) -> list[tuple[str, str]]:
     sys.setprofile(note)
     try:
         with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(open_transactions, "begin_task", begin_task)
+            patched.setattr(open_transactions, "by_python", by_python)
             txnlib.audit(str(ROOT / "examples/quickstart/brokers"), output=str(tmp_path_factory.mktemp("ways")))
     finally:
         sys.setprofile(None)

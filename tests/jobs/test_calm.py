@@ -19,10 +19,10 @@ from txnlib.ask.overviews import NOT_READ, answer_coverage
 from txnlib.ask.page_rows import page_rows_of
 from txnlib.ask.report import CALM, Report
 from txnlib.ask.report_rows import report_of
-from txnlib.ask.run_result import Outcome, matches, render_metrics, results_of
+from txnlib.ask.run_result import Outcome, render_metrics, results_of
 from txnlib.auditing import audit
 from txnlib.core.instants import parse_instant
-from txnlib.jobs.options import parse_fail_on
+from txnlib.jobs.fail_on import matches, parse_fail_on
 from txnlib.page.report_page import render_page
 
 Q01: Final = Path(__file__).parents[1] / "data" / "q01-unread-text-called-calm"

@@ -2,9 +2,8 @@
 
 import pytest
 
-from txnlib.ask.run_result import matches
 from txnlib.errors import UsageError
-from txnlib.jobs.options import parse_fail_on
+from txnlib.jobs.fail_on import matches, parse_fail_on
 
 NOTHING = {
     "verdicts": {"OPEN": 3},

@@ -14,7 +14,7 @@ from tests.support.cluster import MINUTE, NOON, TXN, Cluster
 from tests.support.delta_tables import READ_BY_COMMANDS
 from tests.support.metadata_log import MetadataLog
 from txnlib.ask.report_rows import report_of
-from txnlib.ask.report_text import render
+from txnlib.ask.terminal_report import render
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.pipeline.audit import query_run
 

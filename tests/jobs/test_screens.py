@@ -17,8 +17,8 @@ from txnlib.ask.delta_rows import Tables, open_run, open_tables
 from txnlib.ask.main import answer_of, parser
 from txnlib.ask.own_command import program
 from txnlib.ask.report_rows import report_of
-from txnlib.ask.report_text import render
 from txnlib.ask.sql import ask
+from txnlib.ask.terminal_report import render
 from txnlib.auditing import audit
 
 SCREENS = Path(__file__).with_name("screens")

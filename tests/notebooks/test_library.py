@@ -19,7 +19,7 @@ import txnlib
 from tests.support.delta_tables import called_plainly, txn_audit
 from tests.support.three_nights import NIGHTS, three_nights
 from txnlib import auditing, errors
-from txnlib.ask.report_text import render
+from txnlib.ask.terminal_report import render
 from txnlib.engine import spark as spark_engine
 from txnlib.errors import MissingTableError, UnreadableInputError, UsageError
 from txnlib.pipeline.audit_request import MODES, AuditRequest

@@ -16,7 +16,7 @@ from tests.support.pages import full_page, held, page, tainted, transaction
 from txnlib.ask.extents import Reach
 from txnlib.ask.page_rows import MOST_ROWS, TO_DO
 from txnlib.ask.report_sections import navigation
-from txnlib.ask.report_text import render
+from txnlib.ask.terminal_report import render
 from txnlib.ask.words import PREPARED
 from txnlib.core.verdicts.abort_plan import Action
 from txnlib.page.report_page import render_page, shown

@@ -11,7 +11,12 @@ import pytest
 from tests.support.log_bytes import encode_batch, encode_transaction_log_batch, encode_transaction_log_key
 from tests.support.log_notation import TS, judged, rec
 from txnlib.core.finding import Finding
-from txnlib.core.kafka.coordinator import COORDINATOR_EPOCH_WENT_BACK, ILLEGAL_TRANSITION, SuspectStep, oddities
+from txnlib.core.kafka.coordinator_steps import (
+    COORDINATOR_EPOCH_WENT_BACK,
+    ILLEGAL_TRANSITION,
+    SuspectStep,
+    oddities,
+)
 from txnlib.core.kafka.record_batch import HEADER, Record
 from txnlib.core.kafka.transaction_log import TransactionLogEntry
 from txnlib.readers.decoded_records import entry_row, iter_entries

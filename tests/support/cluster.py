@@ -14,8 +14,9 @@ from pathlib import Path
 
 from tests.support.log_bytes import encode_batch, encode_marker, encode_transaction_log_batch
 from tests.support.metadata_log import MetadataLog
+from txnlib.core.kafka.coordinator_partition import partition_for
 from txnlib.core.kafka.record_batch import ControlType, Record, TimestampType
-from txnlib.core.kafka.transaction_log import TopicPartition, TransactionLogEntry, partition_for
+from txnlib.core.kafka.transaction_log import TopicPartition, TransactionLogEntry
 from txnlib.core.kafka.transaction_state import BY_KAFKA_NAME
 
 NOON = 1_710_000_000_000

@@ -4,7 +4,7 @@
 command:
 
 * `report`: the report as data, and its answer; `report_rows`, `page_rows` and `extents` read it. `report_sections` has
-  what follows, with `entries` of open transactions and `report_fields` for programs; `report_text` and `run_result`
+  what follows, with `entries` of open transactions and `report_fields` for programs; `terminal_report` and `run_result`
   write text and JSON, txnlib/page the page, in `words` that other answers share. `stuck_ids` hold no partition, commits
   of groups are in `pending_commits`
 * `story`: what logs show in order of time, of a partition or an id; `explain`: of one open transaction; `transaction`:

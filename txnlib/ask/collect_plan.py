@@ -18,7 +18,7 @@ from txnlib.ask.words import INSTANTS_ASSUMED
 from txnlib.core.copies import UNOPENED, CoverageRow
 from txnlib.core.display import BOOTSTRAP, counted, printable
 from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
-from txnlib.core.kafka.transaction_log import partition_for
+from txnlib.core.kafka.coordinator_partition import partition_for
 from txnlib.core.kafka_commands import option, refusal
 from txnlib.core.rows import grouped
 from txnlib.core.verdicts.reason import Reason

@@ -10,7 +10,7 @@ from typing import Final, TypeVar
 
 from txnlib.ask.queries import Row, column_names
 from txnlib.core.display import printable
-from txnlib.core.kafka.transaction_log import java_string_hash
+from txnlib.core.kafka.coordinator_partition import java_string_hash
 from txnlib.core.kafka.wire import on_disk
 from txnlib.core.kafka_commands import duration_minutes
 from txnlib.core.rows import grouped

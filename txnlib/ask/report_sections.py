@@ -1,6 +1,6 @@
 """The sections of a report: their order, their words, and what they say.
 
-A report is its answer (`report.Report`) and these. Text (`report_text`), page (`page.report_page`) and JSON
+A report is its answer (`report.Report`) and these. Text (`terminal_report`), page (`page.report_page`) and JSON
 (`run_result`) write them: a row of SECTIONS is in all three. A section of open transactions has entries (`entries`).
 """
 

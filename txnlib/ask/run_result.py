@@ -1,4 +1,4 @@
-"""The result of a run for programs: its JSON, its gauges, and what `--fail-on` names.
+"""The result of a run for programs: its JSON and its gauges.
 
 A run that failed has one, too.
 """
@@ -289,43 +289,3 @@ def render_metrics(outcome: Outcome) -> str:
     registry.register(_Gauges(outcome))
     text: bytes = generate_latest(registry)  # type: ignore[no-untyped-call]
     return text.decode()
-
-
-# ---- What `--fail-on` may name
-
-
-_ALARMS: Final = ("HANGING", "STUCK", "LATE", "SUSPECT", "UNKNOWN")
-#: What was given and not read: of that, too, no verdict is known.
-_NOT_READ: Final = {
-    "FILES": "{} files not read, or not to their end",
-    "PARTITIONS": "{} partitions read in part",
-}
-#: Condition -> the counts of a run (`Report.counts`) that meet it: by their kind, names with what they are, in words.
-CONDITIONS: Final[Mapping[str, Mapping[str, Mapping[str, str]]]] = {
-    **{name.lower(): {"verdicts": {name: f"{{}} {name}"}} for name in _ALARMS},
-    "stuck": {"verdicts": {"STUCK": "{} STUCK"}, "ids": {"STUCK": "{} ids stuck without holding a partition"}},
-    "unknown": {"verdicts": {"UNKNOWN": "{} UNKNOWN"}, "unread": _NOT_READ},
-    "new": {"new": {name: f"{{}} new {name}" for name in _ALARMS}},
-    **{f"new-{name.lower()}": {"new": {name: f"{{}} new {name}"}} for name in _ALARMS},
-    **{f"holding-{name.lower()}": {"holding": {name: f"{{}} partitions held by {name}"}} for name in _ALARMS},
-    "in-doubt": {"in_doubt": {"OVERDUE": "{} two-phase commits in doubt for too long"}},
-    "critical": {"findings": {"CRITICAL": "{} findings CRITICAL"}},
-    "coverage": {
-        "coverage": {name: f"{{}} copies {name}" for name in ("PARTIAL", "DAMAGED", "MISSING")},
-        "unread": _NOT_READ,
-    },
-}
-
-
-def matches(conditions: Iterable[str], counts: Mapping[str, Any]) -> list[str]:
-    """What a run has of any of the conditions, in words."""
-    given = {*conditions}
-    wanted = (counted for condition, counted in CONDITIONS.items() if condition in given)
-    found = (
-        words.format(number)
-        for kinds in wanted
-        for kind, names in kinds.items()
-        for name, words in names.items()
-        if (number := counts.get(kind, {}).get(name, 0))
-    )
-    return list(dict.fromkeys(found))

@@ -15,13 +15,7 @@ from txnlib.ask.subject import check_captured, equal, known_subject, readings
 from txnlib.ask.words import URGENCY, named
 from txnlib.core.rows import grouped
 from txnlib.core.schema import shown
-from txnlib.core.verdicts.transaction_outcome import (
-    WHOLE_MEANINGS,
-    WHOLE_OUTCOMES,
-    MarkerState,
-    WholeOutcome,
-    whole_outcome,
-)
+from txnlib.core.verdicts.marker_states import WHOLE_MEANINGS, WHOLE_OUTCOMES, MarkerState, WholeOutcome, whole_outcome
 from txnlib.errors import UsageError
 
 #: The rows of a whole transaction: one per partition.

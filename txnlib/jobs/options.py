@@ -11,25 +11,15 @@ from typing import Any, Final, NoReturn
 
 from txnlib.ask.acknowledgements import read_acknowledgements
 from txnlib.ask.command_output import check_whole_file
-from txnlib.ask.run_result import CONDITIONS
 from txnlib.core.instants import parse_instant
 from txnlib.core.kafka.constants import MAX_INT32
 from txnlib.engine.choice import ENGINES
 from txnlib.errors import UsageError
+from txnlib.jobs.fail_on import parse_fail_on
 from txnlib.jobs.progress import FORMATS, TEXT
 from txnlib.pipeline.audit_request import INCREMENTAL, MODES, AuditRequest, check_number
 from txnlib.readers.storage.local_files import shown
 from txnlib.settings import NUMBERS
-
-
-def parse_fail_on(given: str | None) -> frozenset[str]:
-    """The conditions that are named, separated by commas. Raises UsageError for others."""
-    names = [name.strip().lower() for name in (given or "").split(",") if name.strip()]
-    unknown = [name for name in names if name not in CONDITIONS]
-    if unknown:
-        raise UsageError(f"--fail-on {','.join(unknown)}: expected some of {', '.join(CONDITIONS)}")
-    return frozenset(names)
-
 
 # ---- Options of the command line
 

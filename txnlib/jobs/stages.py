@@ -10,12 +10,11 @@ from typing import Final
 from txnlib.ask.acknowledgements import Acknowledged
 from txnlib.ask.command_output import write_whole_file
 from txnlib.ask.page_rows import STORIES, page_rows_of
-from txnlib.ask.report_text import terminal_report
-from txnlib.ask.run_result import matches
+from txnlib.ask.terminal_report import terminal_report
 from txnlib.core.display import encodable, printable, size, utc_time
 from txnlib.engine.retention import forget_runs
-from txnlib.errors import ExitCode
 from txnlib.jobs import options
+from txnlib.jobs.fail_on import exit_code
 from txnlib.jobs.progress import LINES, Meter, progress_reported
 from txnlib.jobs.result_files import ResultFiles
 from txnlib.page.report_page import render_page
@@ -80,11 +79,9 @@ def finish(run: Run, given: Namespace, files: ResultFiles) -> int:
     if given.keep_days is not None:
         gone = forget_runs(run.tables.store, run.settings.cluster, run.settings.as_of_ms - given.keep_days * MS_PER_DAY)
         LINES.progress(f"deleted {len(gone)} audits more than {given.keep_days} days older than this one")
-    remaining = report.counts if report.known is None else report.known.remaining(report.counts)
-    matched = matches(given.fail_on, remaining)
+    code, matched = exit_code(given.fail_on, report)
     if matched:
         LINES.error(f"--fail-on: {', '.join(matched)}")
-    code = ExitCode.MATCHED if matched else ExitCode.DONE
     files.write(code, report, query_run(run))
     return code
 

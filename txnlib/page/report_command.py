@@ -13,8 +13,8 @@ from txnlib.ask.command_output import CommandOutput, check_whole_file, write_who
 from txnlib.ask.grid import plain
 from txnlib.ask.queries import StoredRun, column_names
 from txnlib.ask.report_rows import report_of
-from txnlib.ask.report_text import terminal_report
 from txnlib.ask.subject import check_captured
+from txnlib.ask.terminal_report import terminal_report
 
 _COLUMNS: Final = column_names(
     "section topic partition start_offset producer_id transactional_id reason explanation holds ends_by blocked_offsets"

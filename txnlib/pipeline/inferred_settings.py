@@ -19,8 +19,8 @@ from txnlib.core.kafka.constants import (
     TRANSACTION_VERSION,
     TWO_PHASE_COMMIT_TIMEOUTS,
 )
+from txnlib.core.kafka.coordinator_partition import CountBasis, count_partitions, partition_for
 from txnlib.core.kafka.log_dir_files import number
-from txnlib.core.kafka.transaction_log import CountBasis, count_partitions, partition_for
 from txnlib.pipeline.coverage import find_deleted_copies
 from txnlib.pipeline.given_rows import rows_of_table
 from txnlib.pipeline.run import Run

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 from txnlib.core.display import Written, duration, printable, size, utc_time
 from txnlib.core.instants import BY_CLIENTS, BY_NOBODY
-from txnlib.core.kafka.transaction_log import CountBasis
+from txnlib.core.kafka.coordinator_partition import CountBasis
 from txnlib.core.sql_text import clock_ms
 from txnlib.core.verdicts.cluster_facts import Thresholds
 from txnlib.engine.choice import choose, label

@@ -21,6 +21,7 @@ from pyspark.sql import DataFrame
 
 from txnlib.core.display import Written
 from txnlib.core.findings.rule import Rule
+from txnlib.core.schema.rows_of_runs import RUN_COLUMNS
 from txnlib.core.sql_text import tables_of, values_of
 from txnlib.engine.tables import Commit
 from txnlib.errors import StepError, TxnlibError
@@ -76,7 +77,8 @@ def called(transform: Callable[..., Any], **arguments: Callable[[Run], object]) 
         given = arguments[name](run) if name in arguments else getattr(run.settings, name)
         table = getattr(arguments.get(name), "rows_of", None)
         if name in kinds and table is not None and isinstance(given, DataFrame):
-            given = given.select(*columns_read(kinds[name], TABLES[table].names))
+            known = [*TABLES[table].names, *(column.name for column in RUN_COLUMNS)]
+            given = given.select(*columns_read(kinds[name], known))
         if name in kinds and isinstance(given, DataFrame | pa.Table):
             return rows_of(given, kinds[name])
         return answers(run.spark, given, hints[name]) if callable(given) else given

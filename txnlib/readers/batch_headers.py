@@ -21,24 +21,20 @@ import google_crc32c
 import numpy as np
 
 from txnlib.core.kafka.record_batch import CONTROL_FLAG, CRC_STARTS_AT, HEADER, LOG_OVERHEAD, MAGIC_POSITION
+from txnlib.readers.batch_checks import SCAN, BatchChecks, is_denied, is_torn, is_zeros
 from txnlib.readers.header_columns import (
     AT_START,
     HEADER_DTYPE,
     MIN_LENGTH,
     NO_LEADER_EPOCH,
     PAGE,
-    SCAN,
-    BatchChecks,
     Headers,
     Positions,
     ReaderState,
     at_hand,
     gather,
     header_at,
-    is_denied,
     is_plausible,
-    is_torn,
-    is_zeros,
     last_offsets,
     leader_epochs,
     read_int64,

@@ -19,14 +19,13 @@ from typing import Any, Final
 
 from txnlib.core.copies import is_harmful
 from txnlib.core.kafka.record_batch import HEADER, LOG_OVERHEAD
+from txnlib.readers.batch_checks import is_crc_valid, is_zeros
 from txnlib.readers.header_columns import (
     NO_LEADER_EPOCH,
     Headers,
     Positions,
     ReaderState,
     header_at,
-    is_crc_valid,
-    is_zeros,
     last_offsets,
     leader_epochs,
 )

@@ -14,12 +14,12 @@ from txnlib.core.application import application_of as application_in
 from txnlib.core.application import compiled
 from txnlib.core.ended_by import Ending
 from txnlib.core.ended_by import ended_by as by_records
-from txnlib.core.kafka.transaction_log import partition_for
+from txnlib.core.kafka.coordinator_partition import partition_for
 from txnlib.core.kafka.transaction_state import STEPS
 from txnlib.core.verdicts.clocks import Clocks
 from txnlib.core.verdicts.match import MarkerGroup, StoredMatch, stored_match
 from txnlib.errors import UnreadableInputError
-from txnlib.readers.header_columns import is_crc_valid
+from txnlib.readers.batch_checks import is_crc_valid
 from txnlib.readers.storage.files import read_range
 from txnlib.readers.typed_rows import typed
 from txnlib.spark.core_rows import struct_of

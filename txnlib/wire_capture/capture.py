@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from txnlib.core.kafka.constants import MAX_INT32, TRANSACTION_STATE_TOPIC
+from txnlib.core.kafka.coordinator_partition import partition_for
 from txnlib.core.kafka.log_dir_files import number
-from txnlib.core.kafka.transaction_log import partition_for
 from txnlib.core.rows import grouped
 from txnlib.errors import UnreadableInputError, UsageError
 from txnlib.wire_capture import capture_folder as files

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from txnlib.core.kafka.transaction_log import CountBasis, count_partitions, java_string_hash, partition_for
+from txnlib.core.kafka.coordinator_partition import CountBasis, count_partitions, java_string_hash, partition_for
 
 #: id, its hash in Java, its partition of 50, of 3.
 IDS = [

@@ -15,8 +15,9 @@ from txnlib.core.findings.coordinator_findings import (
     of_owners,
     of_records,
 )
-from txnlib.core.kafka.coordinator import SuspectStep
-from txnlib.core.kafka.transaction_log import TopicPartition, partition_for
+from txnlib.core.kafka.coordinator_partition import partition_for
+from txnlib.core.kafka.coordinator_steps import SuspectStep
+from txnlib.core.kafka.transaction_log import TopicPartition
 
 TS = 1_700_000_000_000
 ID = LoggedId(

@@ -18,7 +18,7 @@ from tests.core.verdicts.test_verdict import (
 )
 from tests.support.cases import case, decided, replace, with_marker
 from txnlib.core.copies import End, Role
-from txnlib.core.kafka.transaction_log import CountBasis
+from txnlib.core.kafka.coordinator_partition import CountBasis
 from txnlib.core.verdicts.case import Crc
 from txnlib.core.verdicts.dossier import Owner
 from txnlib.core.verdicts.doubt import DOUBTS, proven_since_ms

@@ -8,7 +8,7 @@ from tests.support.cases import AT_ONE, NOON, Given, case, derived, replace
 from tests.support.dossier_samples import DECISION
 from txnlib.core.copies import CoverageRow, Role
 from txnlib.core.display import FIRST_OF_TEXT, OFFSETS_OF_TEXT
-from txnlib.core.kafka.transaction_log import CountBasis
+from txnlib.core.kafka.coordinator_partition import CountBasis
 from txnlib.core.kafka.transaction_state import TransactionState
 from txnlib.core.verdicts import doubt as doubts
 from txnlib.core.verdicts import verdict as rules

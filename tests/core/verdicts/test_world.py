@@ -29,12 +29,12 @@ from tests.support.dossier_samples import (
 from txnlib.core.cluster_metadata import Election
 from txnlib.core.copies import CopyBeside, LeaderEpoch
 from txnlib.core.kafka.transaction_log import TopicPartition
-from txnlib.core.verdicts.carried import telling
 from txnlib.core.verdicts.case import Case
 from txnlib.core.verdicts.clocks import Clocks
 from txnlib.core.verdicts.compared_clocks import ClockBounds
 from txnlib.core.verdicts.coordinators import PartitionFacts
 from txnlib.core.verdicts.dossier import Carried, EarlierAudit, OddStep, Owner, SiblingMarkers, UnexplainedCommit
+from txnlib.core.verdicts.earlier_audits import telling
 from txnlib.core.verdicts.reason import Reason
 from txnlib.core.verdicts.scene import COMPARED, MOST_COMPARED, Scene
 from txnlib.core.verdicts.world import AXIOMS, Axiom

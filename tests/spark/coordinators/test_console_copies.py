@@ -5,7 +5,7 @@ from pyspark.sql import functions as F
 from tests.support.frames import assert_rows, empty, frame, transaction_log, transaction_log_row
 from tests.support.log_notation import TS, rec
 from txnlib.core.coverage.captured_files import PRINTED
-from txnlib.core.kafka.transaction_log import partition_for
+from txnlib.core.kafka.coordinator_partition import partition_for
 from txnlib.spark.coordinators.console_copies import console_records, console_segments
 from txnlib.spark.coordinators.coordinator_states import coordinator_states
 from txnlib.spark.frames import arrow_of

@@ -14,8 +14,9 @@ from txnlib.core.findings.metadata_findings import highest_producer_id, never_al
 from txnlib.core.findings.rule import INVALID_TIMESTAMP, FindingRow, Rule, found, unshown
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, TRANSACTION_STATE_TOPIC
-from txnlib.core.kafka.coordinator import SuspectStep, oddities
-from txnlib.core.kafka.transaction_log import TopicPartition, partition_for
+from txnlib.core.kafka.coordinator_partition import partition_for
+from txnlib.core.kafka.coordinator_steps import SuspectStep, oddities
+from txnlib.core.kafka.transaction_log import TopicPartition
 from txnlib.core.kafka.transaction_state import ACTIVE_STATES, TransactionState
 from txnlib.core.rows import grouped
 from txnlib.core.sql_text import IS_TWO_PHASE_COMMIT, last_records, quoted_list

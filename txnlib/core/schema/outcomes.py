@@ -17,7 +17,7 @@ from txnlib.core.schema.columns import (
     are_present,
     is_one_of,
 )
-from txnlib.core.verdicts.transaction_outcome import MarkerState
+from txnlib.core.verdicts.marker_states import MarkerState
 
 TRANSACTION_COLUMNS: Final = (
     Column(

@@ -13,7 +13,7 @@ from txnlib.core.kafka.transaction_state import TransactionState
 from txnlib.core.schema import TABLES
 from txnlib.core.schema.columns import Array, Scalar, Struct, Type
 from txnlib.core.schema.rows_of_runs import OF_PARTS, RUN_COLUMNS, rows_of_runs
-from txnlib.core.verdicts.transaction_outcome import WHOLE_OUTCOMES, MarkerState
+from txnlib.core.verdicts.marker_states import WHOLE_OUTCOMES, MarkerState
 
 #: The tables and views of reports, of which the newest rows are what most questions are about.
 OF_REPORT: Final = (

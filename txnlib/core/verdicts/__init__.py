@@ -10,10 +10,10 @@ In reading order:
   `files_beside`: what files beside logs know of it; `evidence_records`: its records in words
 * `reason`, `verdict`, `doubt`: the verdict
 * `abort_proof`, `statements`: whether an abort is safe
-* `world` (it begins with the axioms), over `carried` (what earlier audits saw), `times` and `scene`; `no_commit`:
+* `world` (it begins with the axioms), over `earlier_audits` (what these saw), `times` and `scene`; `no_commit`:
   whether some history agrees with every record, and in none a COMMIT includes the open records; `world_story`: such a
   history in words
 * `cause`, `cause_name`: why nobody ended it
 * `judged`, `abort_plan`: the rows of `open_transactions`, and the steps of `abort_plan`
-* `transaction_outcome`: the marker of a transaction on each partition
+* `marker_states`: the marker of a transaction on each partition
 """

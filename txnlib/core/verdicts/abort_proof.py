@@ -13,7 +13,7 @@ from typing import Final
 from txnlib.core.copies import Role, highest, is_above
 from txnlib.core.display import duration, instant
 from txnlib.core.instants import clock_ms
-from txnlib.core.kafka.transaction_log import CountBasis
+from txnlib.core.kafka.coordinator_partition import CountBasis
 from txnlib.core.kafka_commands import knows_describe_producers
 from txnlib.core.verdicts.case import Case, Crc
 from txnlib.core.verdicts.doubt import NOBODY_ENDS_IT, known_at_ms

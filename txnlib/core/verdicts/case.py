@@ -17,11 +17,11 @@ from txnlib.core.copies import CoverageRow, Role, highest, is_above, is_current,
 from txnlib.core.instants import NO_INSTANT_MS, clock_ms
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, UNKNOWN_CLOCKS_DIFFER_MS
 from txnlib.core.kafka.transaction_state import COMPLETE_STATES
-from txnlib.core.verdicts.carried import is_same_transaction
 from txnlib.core.verdicts.clocks import newest_leader_epoch, newest_ms, written_by_ms
 from txnlib.core.verdicts.cluster_facts import Thresholds
 from txnlib.core.verdicts.coordinators import Coordinators
 from txnlib.core.verdicts.dossier import MarkerElsewhere, SiblingMarkers
+from txnlib.core.verdicts.earlier_audits import is_same_transaction
 from txnlib.core.verdicts.match import Marked, began_later_by_epoch
 from txnlib.core.verdicts.past import Past, lists
 

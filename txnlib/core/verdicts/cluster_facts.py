@@ -28,8 +28,8 @@ from txnlib.core.kafka.constants import (
     UNKNOWN_CLOCKS_DIFFER_MS,
     is_from,
 )
+from txnlib.core.kafka.coordinator_partition import CountBasis
 from txnlib.core.kafka.marker_acceptance import V2_FROM
-from txnlib.core.kafka.transaction_log import CountBasis
 from txnlib.core.rows import grouped, row_of
 from txnlib.core.verdicts.clocks import UNCOMPARED, Clocks, MeasuredClocks, clock_of, clocks_by_epoch
 from txnlib.core.verdicts.coordinators import (

@@ -13,7 +13,7 @@ from typing import Final
 from txnlib.core.copies import End, Role, highest, is_above, lowest
 from txnlib.core.instants import clock_ms, clock_ms_or_latest
 from txnlib.core.kafka.constants import LATE_TRANSACTION_BUFFER_MS, is_ahead
-from txnlib.core.kafka.transaction_log import CountBasis
+from txnlib.core.kafka.coordinator_partition import CountBasis
 from txnlib.core.kafka_commands import is_candidate
 from txnlib.core.verdicts.case import Case, Crc
 from txnlib.core.verdicts.dossier import Owner

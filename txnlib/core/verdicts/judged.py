@@ -24,12 +24,12 @@ from txnlib.core.kafka_commands import (
 from txnlib.core.rows import row_of
 from txnlib.core.schema import row_class
 from txnlib.core.verdicts.abort_proof import proofs, safe_from_ms
-from txnlib.core.verdicts.carried import is_same_transaction
 from txnlib.core.verdicts.case import Case
 from txnlib.core.verdicts.cause import causes
 from txnlib.core.verdicts.cluster_facts import ClusterFacts
 from txnlib.core.verdicts.dossier import Dossier, EarlierAudit
 from txnlib.core.verdicts.doubt import known_at_ms
+from txnlib.core.verdicts.earlier_audits import seen_before
 from txnlib.core.verdicts.evidence_records import evidence_records
 from txnlib.core.verdicts.no_commit import Answer, answer_of
 from txnlib.core.verdicts.reason import Reason, Verdict
@@ -202,10 +202,9 @@ def judge_dossier(dossier: Dossier, facts: ClusterFacts, patterns: Sequence[re.P
 def _judged(case: Case, patterns: Sequence[re.Pattern[str]]) -> Any:
     span, copy, claim, as_of = case.span, case.copy, case.claim, case.thresholds.as_of_ms
     judgement, answer = judge(case), answer_of(case)
-    earlier = [(each, is_same_transaction(each, copy, case.first_batch_crc)) for each in span.earlier]
-    newest = max((each for each, is_same in earlier if is_same), key=lambda each: each.as_of_ms, default=None)
-    cure = remedy(case, judgement, answer, newest if newest is not None and newest.is_promised else None)
-    seen = {each.run_id: each.as_of_ms for each, is_same in earlier if is_same is not False}
+    promised = case.earlier[-1] if case.earlier and case.earlier[-1].is_promised else None
+    cure = remedy(case, judgement, answer, promised)
+    seen = seen_before(span.earlier, copy, case.first_batch_crc)
     written = clock_ms(span.last_timestamp_ms)
     since = (judgement.proven_since_ms, clock_ms(case.first_timestamp_ms), written)
     return row_of(

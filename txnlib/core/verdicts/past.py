@@ -16,7 +16,6 @@ from txnlib.core.copies import CoverageRow, highest, is_above, is_current, lowes
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import MAX_SEQUENCE, UNKNOWN_CLOCKS_DIFFER_MS
 from txnlib.core.kafka.transaction_log import TopicPartition
-from txnlib.core.verdicts.carried import are_one, holes, is_same_transaction, with_earlier
 from txnlib.core.verdicts.clocks import PartitionClocks, newest_leader_epoch, newest_ms, written_by_ms
 from txnlib.core.verdicts.cluster_facts import ClusterFacts
 from txnlib.core.verdicts.compared_clocks import ComparedClocks
@@ -37,6 +36,7 @@ from txnlib.core.verdicts.dossier import (
     SiblingMarkers,
     UnexplainedCommit,
 )
+from txnlib.core.verdicts.earlier_audits import are_one, holes, is_same_transaction, with_earlier
 from txnlib.core.verdicts.match import Comparison, Histories, Marked, decided_ms, with_unexplained
 
 #: Owners of a producer id, the best claim first.

@@ -17,10 +17,10 @@ from txnlib.core.display import offset_text
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC, UNKNOWN_CLOCKS_DIFFER_MS, is_ahead, is_from
 from txnlib.core.kafka.transaction_state import BY_KAFKA_NAME, COMPLETE_STATES
-from txnlib.core.verdicts.carried import telling
 from txnlib.core.verdicts.case import Case
 from txnlib.core.verdicts.coordinators import Loss
 from txnlib.core.verdicts.dossier import CoordinatorDecision, EarlierAudit, OddStep, Owner, SiblingMarkers
+from txnlib.core.verdicts.earlier_audits import telling
 from txnlib.core.verdicts.match import decided_ms
 from txnlib.core.verdicts.times import Times
 

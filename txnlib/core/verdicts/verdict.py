@@ -15,8 +15,8 @@ from txnlib.core.copies import ENDS_SHORT, ROLES, UNOPENED, End, Role, is_above
 from txnlib.core.display import duration, instant, some_of
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC, is_ahead
+from txnlib.core.kafka.coordinator_partition import CountBasis
 from txnlib.core.kafka.marker_acceptance import LAST_EPOCH
-from txnlib.core.kafka.transaction_log import CountBasis
 from txnlib.core.kafka_commands import is_candidate, is_printed
 from txnlib.core.verdicts.case import Case
 from txnlib.core.verdicts.doubt import (

@@ -19,7 +19,7 @@ from txnlib.core.copies import CoverageRow, survives
 from txnlib.core.findings.marker_findings import MARKER_WITHOUT_DECISION
 from txnlib.core.findings.metadata_findings import PRODUCER_ID_NEVER_ALLOCATED
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC, UNKNOWN_CLOCKS_DIFFER_MS
-from txnlib.core.kafka.transaction_log import CountBasis
+from txnlib.core.kafka.coordinator_partition import CountBasis
 from txnlib.core.sql_text import IS_OPEN, clock_ms, clock_ms_or_latest
 from txnlib.core.verdicts.clocks import MeasuredClocks
 from txnlib.core.verdicts.cluster_facts import (

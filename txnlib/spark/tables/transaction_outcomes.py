@@ -2,7 +2,7 @@
 
 The rows of a transaction come from its coordinator's list of partitions, and from the markers that `transactions`
 matched with the decision. What only a log shows has a row, too, because compaction removes what coordinators wrote.
-State and sentence of each marker are looked up in `core.verdicts.transaction_outcome`.
+State and sentence of each marker are looked up in `core.verdicts.marker_states`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from txnlib.core.findings.marker_findings import ABORTED_WHILE_ONGOING, SPLIT_OU
 from txnlib.core.findings.transaction_findings import MARKER_MISSING
 from txnlib.core.kafka.marker_acceptance import MOST_RAISED
 from txnlib.core.sql_text import IS_OPEN, clock_ms, instant, quoted, quoted_list
-from txnlib.core.verdicts.transaction_outcome import (
+from txnlib.core.verdicts.marker_states import (
     HIDDEN_BY,
     MARKER_STATES,
     SENTENCES,

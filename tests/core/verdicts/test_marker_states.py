@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from txnlib.core.verdicts.transaction_outcome import (
+from txnlib.core.verdicts.marker_states import (
     MARKER_STATES,
     MEANINGS,
     WHOLE_MEANINGS,

@@ -1,6 +1,7 @@
-"""Events that an earlier audit read, and this capture may lack: compaction has removed them since.
+"""What earlier audits saw of an open transaction, and what they read.
 
-They are stored with each open transaction, so each night has those of all nights that saw it. No conclusion is carried.
+Compaction may have removed since what they read. It is stored with each open transaction, so each night has what all
+nights read that saw it. No conclusion is carried.
 """
 
 from __future__ import annotations
@@ -112,3 +113,11 @@ def is_same_transaction(earlier: EarlierAudit, copy: CoverageRow, first_batch_cr
     if not all(known):
         return False
     return True if known else None
+
+
+def seen_before(earlier: Iterable[EarlierAudit], copy: CoverageRow, first_batch_crc: int | None) -> dict[str, int]:
+    """The earlier audits that saw a transaction, or may have: run id -> its instant in epoch ms. `earlier`: those with
+    an open transaction at that place."""
+    return {
+        each.run_id: each.as_of_ms for each in earlier if is_same_transaction(each, copy, first_batch_crc) is not False
+    }

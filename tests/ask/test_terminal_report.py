@@ -16,7 +16,7 @@ from txnlib.ask.extents import Reach
 from txnlib.ask.grid import WIDTH
 from txnlib.ask.own_command import program
 from txnlib.ask.report import MEANINGS, UNPROVEN, FindingPlaces, Report
-from txnlib.ask.report_text import render, terminal_report
+from txnlib.ask.terminal_report import render, terminal_report
 from txnlib.ask.words import PREPARED
 from txnlib.core.kafka_commands import abort, describe_producers, force_terminate
 
@@ -288,7 +288,7 @@ def test_colours_are_for_terminals_that_want_them(monkeypatch):
     for name, value in {"FORCE_COLOR": "1", "TERM": "xterm-256color", "COLUMNS": "70"}.items():
         monkeypatch.setenv(name, value)
     monkeypatch.delenv("NO_COLOR", raising=False)
-    monkeypatch.setattr("txnlib.ask.report_text.program", lambda: "txn-audit")
+    monkeypatch.setattr("txnlib.ask.terminal_report.program", lambda: "txn-audit")
     styled = terminal_report(HANGING, is_terminal=True)
     assert "\x1b[1;31mHANGING\x1b[0m" in styled
     assert re.sub(r"\x1b\[[0-9;]*m", "", styled) == f"{render(HANGING, 70)}\n", "the words are the same"
