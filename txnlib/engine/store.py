@@ -32,7 +32,7 @@ from txnlib.core.schema.views import VIEWS, named_by, without_rows
 from txnlib.core.sql_text import quoted
 from txnlib.engine.tables import AUDIT_RUNS, Commit, Rows, TableKeeper, stored_columns
 from txnlib.errors import MissingTableError, UsageError
-from txnlib.spark.frames import arrow_of, frame_of, no_rows
+from txnlib.spark.frames import arrow_of, counted, frame_of, no_rows
 from txnlib.spark.joins import broadcast, select
 from txnlib.spark.schemas import TABLES, spark_schema
 from txnlib.version import SCHEMA_NUMBER
@@ -140,7 +140,9 @@ class RunStore:
             return no_rows(self.store.spark, TABLES[name])
         stored = self.store.read_all(name)
         rows = self._of_parts(stored) if name in OF_PARTS else stored.where(F.col("run_id") == self.run_id)
-        return rows.select(*TABLES[name].names)
+        found = rows.select(*TABLES[name].names)
+        count = None if name in OF_PARTS else self._counts.get(name)
+        return found if count is None else counted(found, count)
 
     def parts(self) -> pa.Table:
         """The parts that the run lists in `segments`, which must be written, in the driver. Columns: part."""

@@ -150,7 +150,7 @@ def by_parts(rows: DataFrame, transform: Callable[[DataFrame], DataFrame], key: 
     after the others.
     """
     spark = rows.sparkSession
-    if not is_embedded(spark) or (count := rows.count()) <= most:
+    if not is_embedded(spark) or (count := _count_of(rows)) <= most:
         return transform(rows)
     parts = -(-count // most)
     chosen = (kept(rows.where(f"pmod(hash({key}), {parts}) = {part}")) for part in range(parts))
@@ -165,12 +165,25 @@ def _kept(spark: Any, batches: Iterator[pa.RecordBatch]) -> DataFrame | None:
     if first is None:
         return None
     file, path = mkstemp(".parquet", "kept-", spark.private_folder)
+    count = 0
     with open(file, "wb") as stream, closing(pq.ParquetWriter(stream, first.schema, compression="lz4")) as writer:
         for batch in chain([first], some):
             writer.write_batch(batch)
+            count += batch.num_rows
     rows = spark.read.parquet(path)
     finalize(rows._plan, Path(path).unlink, missing_ok=True)
-    return cast(DataFrame, rows)
+    return counted(rows, count)
+
+
+def counted(frame: DataFrame, rows: int) -> DataFrame:
+    """The frame, of which this is the number of rows, so that nobody asks for it."""
+    cast(Any, frame)._row_count = rows
+    return frame
+
+
+def _count_of(frame: DataFrame) -> int:
+    known = vars(frame).get("_row_count")  # as an attribute, it could be a column
+    return frame.count() if known is None else cast(int, known)
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:

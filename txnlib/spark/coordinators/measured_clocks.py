@@ -14,8 +14,8 @@ from txnlib.core.sql_text import clock_ms
 from txnlib.core.verdicts.clocks import UNKNOWN
 from txnlib.core.verdicts.cluster_facts import cluster_clocks
 from txnlib.core.verdicts.compared_clocks import MARKER_SLACK_MS
-from txnlib.spark.coordinators.transactions import ended_instances
-from txnlib.spark.frames import kept, local_rows
+from txnlib.spark.coordinators.transactions import MATCHED_AT_ONCE, kept_instances
+from txnlib.spark.frames import by_parts, local_rows
 from txnlib.spark.joins import quantile, select
 from txnlib.spark.schemas import PRODUCER, TABLES, conform
 from txnlib.spark.windows import NOTHING, SharedWindow
@@ -43,29 +43,34 @@ def measured_clocks(
     named = cluster_clocks(coverage, partition_assignments).named
     rows = [(*place, epoch, clock) for place, by_epoch in named.items() for epoch, clock in by_epoch.items()]
     columns = "topic string, partition int, leader_epoch int, clock string"
-    measured = select(
-        _MEASURED,
-        instances=kept(ended_instances(coordinator_states)),
-        spans=producer_spans,
-        states=coordinator_states,
-        copies=judged_copies,
-        named=local_rows(coordinator_states.sparkSession, rows, columns),
-    )
-    return conform(measured, TABLES["measured_clocks"])
+    stamped = local_rows(coordinator_states.sparkSession, rows, columns)
+
+    def samples(instances: DataFrame) -> DataFrame:
+        return select(
+            _SAMPLES,
+            instances=instances,
+            spans=producer_spans,
+            states=coordinator_states,
+            copies=judged_copies,
+            named=stamped,
+        )
+
+    found = by_parts(kept_instances(coordinator_states), samples, "producer_id", MATCHED_AT_ONCE)
+    return conform(select(_MEASURED, samples=found), TABLES["measured_clocks"])
 
 
 _GROUP: Final = ", ".join(PRODUCER)
 _DECISIONS: Final = SharedWindow(PRODUCER, ("last_record_offset",))
 _MARKERS: Final = SharedWindow(PRODUCER, ("marker_offset",))
 _AGREE: Final = "coalesce(m.marker_type = d.outcome, TRUE) AND m.marker_epoch = d.decided_epoch"
-_MEASURED: Final = f"""
+_SAMPLES: Final = f"""
 WITH decided AS (
   SELECT producer_id, coordinator_partition, stamped_epoch, unix_millis(decided) AS decided_ms, outcome, decided_epoch,
     last_record_offset, inline(partitions)
   FROM {{instances}} WHERE completed IS NOT NULL AND decided IS NOT NULL AND partitions IS NOT NULL
 ), marked AS (
   SELECT {_GROUP}, marker_offset, {clock_ms("marker_ms")} AS marker_ms, marker_type, marker_epoch, marker_leader_epoch
-  FROM {{spans}} WHERE marker_offset IS NOT NULL
+  FROM {{spans}} LEFT SEMI JOIN decided USING (producer_id) WHERE marker_offset IS NOT NULL
 ), newest AS (
   SELECT {_GROUP}, d, m
   FROM (
@@ -104,19 +109,20 @@ WITH decided AS (
   UNION ALL
   SELECT topic, partition, d, m, rank = 1
   FROM oldest WHERE abs(m.marker_ms - d.decided_ms - first_ms) <= {CLOCKS_DIFFER_MS}
-), samples AS (
-  SELECT coalesce(there.clock, concat('{TRANSACTION_STATE_TOPIC}-', d.coordinator_partition, '@', d.stamped_epoch))
-      AS coordinator_clock,
-    coalesce(here.clock, concat(pairs.topic, '-', pairs.partition, '@', m.marker_leader_epoch)) AS clock,
-    m.marker_ms - d.decided_ms AS difference_ms, is_first
-  FROM pairs
-  LEFT JOIN {{named}} AS here
-    ON here.topic = pairs.topic AND here.partition = pairs.partition AND here.leader_epoch = m.marker_leader_epoch
-  LEFT JOIN {{named}} AS there
-    ON there.topic = '{TRANSACTION_STATE_TOPIC}' AND there.partition = d.coordinator_partition
-      AND there.leader_epoch = d.stamped_epoch
-  WHERE {_AGREE} AND m.marker_ms IS NOT NULL
 )
+SELECT coalesce(there.clock, concat('{TRANSACTION_STATE_TOPIC}-', d.coordinator_partition, '@', d.stamped_epoch))
+    AS coordinator_clock,
+  coalesce(here.clock, concat(pairs.topic, '-', pairs.partition, '@', m.marker_leader_epoch)) AS clock,
+  m.marker_ms - d.decided_ms AS difference_ms, is_first
+FROM pairs
+LEFT JOIN {{named}} AS here
+  ON here.topic = pairs.topic AND here.partition = pairs.partition AND here.leader_epoch = m.marker_leader_epoch
+LEFT JOIN {{named}} AS there
+  ON there.topic = '{TRANSACTION_STATE_TOPIC}' AND there.partition = d.coordinator_partition
+    AND there.leader_epoch = d.stamped_epoch
+WHERE {_AGREE} AND m.marker_ms IS NOT NULL
+"""
+_MEASURED: Final = f"""
 SELECT coordinator_clock, clock, if(is_estimated, lower_ms, 0L) AS offset_ms,
   if(is_estimated, greatest(upper_ms - lower_ms, {MARKER_SLACK_MS}L), {UNKNOWN.error_ms}L) AS error_ms,
   if(is_estimated, {CLOCKS_DIFFER_MS}L, {UNKNOWN.differ_ms}L) AS differ_ms,
@@ -127,7 +133,7 @@ FROM (
     SELECT coordinator_clock, clock, count(*) AS number, {quantile("difference_ms", 0.25)} AS lower_ms,
       {quantile("difference_ms", 0.75)} AS upper_ms,
       max_by(difference_ms, if(is_first, abs(difference_ms), NULL)) AS shown_ms
-    FROM samples GROUP BY coordinator_clock, clock
+    FROM {{samples}} GROUP BY coordinator_clock, clock
   )
 )
 WHERE coordinator_clock != clock AND (is_estimated OR shown_ms IS NOT NULL)

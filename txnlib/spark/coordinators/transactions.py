@@ -19,7 +19,7 @@ from txnlib.core.verdicts.clocks import MeasuredClocks
 from txnlib.core.verdicts.cluster_facts import cluster_clocks
 from txnlib.spark.coordinators.transaction_markers import decision_markers
 from txnlib.spark.core_udfs import ended_by
-from txnlib.spark.frames import kept
+from txnlib.spark.frames import by_parts, kept
 from txnlib.spark.joins import select, with_columns
 from txnlib.spark.schemas import TABLES, conform
 from txnlib.spark.windows import next_of_id
@@ -42,20 +42,35 @@ def transactions(
     (docs/rules/transactions.md#times-in-coordinator-records).
     `transaction_version`: the level of that feature now; the metadata log shows earlier ones.
     """
-    instances = ended_instances(coordinator_states)
+    instances = kept_instances(coordinator_states)
     level = _level_at_end(cluster_settings, transaction_version)
     decided_by = F.when(F.col("outcome") != "OPEN", ended_by()(F.expr(struct(Ending, _ENDING))))
     ended = kept(instances.withColumns({"ended_by": decided_by, "cluster_transaction_version": F.expr(level)}))
-    with_transactions = coordinator_states.where("transaction_number IS NOT NULL").select("producer_id")
-    own = producer_spans.join(with_transactions, on="producer_id", how="left_semi")
     on = ["transactional_id", "coordinator_partition", "transaction_number"]
     clocks = cluster_clocks(coverage, partition_assignments, measured_clocks)
-    return conform(ended.join(decision_markers(ended, own, clocks), on=on, how="left"), TABLES["transactions"])
+
+    def with_markers(some: DataFrame) -> DataFrame:
+        producers = some.where("outcome != 'OPEN'").selectExpr(f"{_DECIDED_FOR} AS producer_id")
+        own = producer_spans.join(producers, on="producer_id", how="left_semi")
+        return some.join(decision_markers(some, own, clocks), on=on, how="left")
+
+    return conform(by_parts(ended, with_markers, _DECIDED_FOR, MATCHED_AT_ONCE), TABLES["transactions"])
 
 
-def ended_instances(coordinator_states: DataFrame) -> DataFrame:
+def kept_instances(coordinator_states: DataFrame) -> DataFrame:
     """The transactions, without who ended them and without their markers."""
+    return kept(by_parts(coordinator_states, _ended_instances, "transactional_id", SUMMED_AT_ONCE))
+
+
+def _ended_instances(coordinator_states: DataFrame) -> DataFrame:
     return with_columns(select(_INSTANCES, states=coordinator_states), _OF_ENDING)
+
+
+#: Most transactions that the embedded engine matches with their markers at a time: each takes 10 KB meanwhile. Most
+#: records that it sums up to transactions.
+MATCHED_AT_ONCE: Final = 100_000
+SUMMED_AT_ONCE: Final = 1_000_000
+_DECIDED_FOR: Final = "coalesce(decided_producer_id, producer_id)"
 
 
 def _level_at_end(cluster_settings: Sequence[ClusterSetting], now: int | None) -> str:
