@@ -242,8 +242,8 @@ class CoverageRow:
         return self.leader_basis == LeaderBasis.METADATA_LOG_DAMAGED
 
     @property
-    def mark(self) -> int:
-        """The high watermark, else the end. What checkpoints and batches do not show is taken from one another."""
+    def high_watermark_or_end(self) -> int:
+        """The high watermark; the end, if it is not known."""
         return (self.end_offset or 0) if self.high_watermark is None else self.high_watermark
 
     def has_read(self, offset: int) -> bool:

@@ -192,13 +192,10 @@ def _of_copies(
     }
     believed = [each for each in found.epochs if (each.copy, each.segment_base_offset, each.epoch) not in refuted]
     epochs = epochs_of_copies(believed, found.checkpoints)
-    # A high watermark counts only up to the first truncated offset of its copy.
-    cuts = {source: lowest(cut.from_offset for cut in each.truncated) for source, each in epochs.items()}
-    marks = [
-        (marks_captured_at_ms.get(broker_of(source) or "", instants.default_ms), lowest((mark, cuts.get(source))))
-        for source, mark in found.high_watermarks.items()
-    ]
-    marks.append((noted.answered_at_ms, noted.answered_high_watermark))
+    marks = {
+        **_noted_high_watermarks(found, epochs, instants.default_ms, marks_captured_at_ms),
+        "answered": (noted.answered_at_ms, noted.answered_high_watermark),
+    }
     copies = []
     for source, extent in found.extents.items():
         captured_at_ms = instants.of_copy(source, *place)
@@ -219,7 +216,7 @@ def _of_copies(
                 epochs.get(source, EpochsOfCopy()),
                 noted,
                 captured_at_ms,
-                highest(mark for ms, mark in marks if not is_above(ms, captured_at_ms)),
+                highest(mark for ms, mark in marks.values() if not is_above(ms, captured_at_ms)),
                 found.snapshots.get(source),
                 captured_at_ms is None or checkpoints_ms is None or checkpoints_ms < captured_at_ms,
             )
@@ -236,6 +233,21 @@ def _of_copies(
         _of_copy(place, each, noted, named, instants, beside if each is best else (), is_judged=each is best)
         for each in judged
     ]
+
+
+def _noted_high_watermarks(
+    found: _Partition,
+    epochs: Mapping[str, EpochsOfCopy],
+    default_ms: int | None,
+    captured_at_ms: Mapping[str, int],
+) -> dict[str, tuple[int | None, int | None]]:
+    """Source -> when its high watermark was copied, and that. It counts only up to the first truncated offset of its
+    copy."""
+    cuts = {source: lowest(cut.from_offset for cut in each.truncated) for source, each in epochs.items()}
+    return {
+        source: (captured_at_ms.get(broker_of(source) or "", default_ms), lowest((mark, cuts.get(source))))
+        for source, mark in found.high_watermarks.items()
+    }
 
 
 def _copies_beside(found: _Partition, epochs: Mapping[str, EpochsOfCopy]) -> Iterator[CopyBeside]:

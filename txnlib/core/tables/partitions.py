@@ -124,12 +124,12 @@ def partitions(
     stable = {}
     for place, log in logs.items():
         first = min((each[place] for each in (unstable, answered) if place in each), default=None)
-        stable[place] = last_stable_offset(first, log.mark, log.log_start_offset or 0)
+        stable[place] = last_stable_offset(first, log.high_watermark_or_end, log.log_start_offset or 0)
     # What lies between last stable offset and high watermark, where these differ and it was read.
     ranges = [
-        UnstableRange(*place, log.source, stable[place], log.mark)
+        UnstableRange(*place, log.source, stable[place], log.high_watermark_or_end)
         for place, log in logs.items()
-        if stable[place] < log.mark and log.has_read(stable[place])
+        if stable[place] < log.high_watermark_or_end and log.has_read(stable[place])
     ]
     lags = {(each.topic, each.partition): each for each in unstable_batches(ranges)}
     in_order = sorted(
@@ -148,10 +148,10 @@ def partitions(
             as_of_ms=as_of_ms,
             end_offset=(log.high_watermark or 0) if log.end_offset is None else log.end_offset,
             log_start_offset=log.log_start_offset or 0,
-            high_watermark=log.mark,
+            high_watermark=log.high_watermark_or_end,
             is_high_watermark_assumed=log.high_watermark is None,
             last_stable_offset=stable[place],
-            lag_offsets=log.mark - stable[place],
+            lag_offsets=log.high_watermark_or_end - stable[place],
             lag_bytes=((lag and lag.lag_bytes) or 0) if log.has_read(stable[place]) else None,
             lag_ms=None if lag is None or lag.stable_ms is None else max(as_of_ms - lag.stable_ms, 0),
             blocking_producer_id=blocking and blocking.producer_id,

@@ -223,7 +223,7 @@ def _judged(case: Case, patterns: Sequence[re.Pattern[str]]) -> Any:
         transaction_start_ms=clock_ms(claim.start_ms),
         causes=causes(judgement.reason, case, answer),
         evidence=evidence_records(case),
-        blocked_offsets=max(copy.mark - max(span.start_offset, copy.log_start_offset or 0), 0),
+        blocked_offsets=max(copy.high_watermark_or_end - max(span.start_offset, copy.log_start_offset or 0), 0),
         blocked_bytes=span.bytes_from_here if copy.has_read(span.start_offset) else None,
         blocks_since_ms=next((ms for ms in since if ms is not None), None),
         first_seen_ms=min(seen.values(), default=as_of),
