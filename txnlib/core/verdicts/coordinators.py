@@ -239,7 +239,8 @@ def _losses_of(log: CoordinatorPartition) -> Iterator[Loss]:
     if log.lacked_epoch:
         why = f"a marker that no decision explains has coordinator epoch {log.lacked_epoch}"
         yield Loss(f"{why}, which its log lacks", log.lacked_since_ms)
-    if _must_explain(log):
+    # A log that was read later would have its decision.
+    if log.lost_commit and is_above(log.known_until_ms, UNKNOWN_CLOCKS_DIFFER_MS + (log.lost_commit_ms or 0)):
         yield Loss(f"no decision explains the COMMIT marker at {log.lost_commit}", log.lost_commit_since_ms)
     if log.lost_printed:
         yield Loss(f"a console consumer printed {log.lost_printed}, and its log has only older records of the id")
@@ -247,12 +248,6 @@ def _losses_of(log: CoordinatorPartition) -> Iterator[Loss]:
         yield Loss(why)
     if log.truncates_decisions and log.lost_tail is not None:
         yield Loss(log.lost_tail)
-
-
-def _must_explain(log: CoordinatorPartition) -> bool:
-    """Whether a coordinator's log was read after a COMMIT that none of its decisions explains."""
-    known = log.known_until_ms
-    return is_above(known, UNKNOWN_CLOCKS_DIFFER_MS + (log.lost_commit_ms or 0)) if log.lost_commit else False
 
 
 @dataclass(frozen=True)
