@@ -136,3 +136,23 @@ def test_a_source_tells_what_it_has_read(engine, lines):
     words = f"reading the logs ({WALK})"
     assert [text.partition(",")[0] for text in lines.shown] == [f"{words} …", "read 2.0 GiB of 8.0 GiB", ""]
     assert lines.kept == [f"{words}: 5 rows, 61.0 s"]
+
+
+def test_a_step_that_goes_on_is_told_once_a_minute_until_it_ends(capsys, monkeypatch):
+    now = 1_000.0
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now)
+    meter = Meter(0)
+    meter.begin("open_transactions")
+    meter.begin(WALK)
+    for seconds in (59, 60, 61, 119, 120, 200):
+        now = 1_000.0 + seconds
+        meter.tell_running()
+    meter.ended("open_transactions", Written(0, 200))
+    now = 1_300.0
+    meter.tell_running()
+    told = [line.split(" ", 1)[1] for line in capsys.readouterr().err.splitlines()]
+    assert told == [
+        "verdicts on what is open (open_transactions): 1 min so far",
+        "verdicts on what is open (open_transactions): 2 min so far",
+        "verdicts on what is open (open_transactions): 3 min so far",
+    ]

@@ -90,6 +90,8 @@ def set_up(argv: Sequence[str]) -> None:
 WALK: Final = "record_batches"
 #: Seconds between two lines about reading, where no line can be rewritten.
 SECONDS: Final = 30.0
+#: Seconds between two lines about any other step that goes on.
+STILL_SECONDS: Final = 60.0
 #: Seconds of a step that is worth a line.
 WORTH_A_LINE: Final = 2.0
 
@@ -148,10 +150,13 @@ class Meter:
     read: int = 0
     told: float = field(default_factory=time.monotonic)
     number: int = 0
+    #: Step that has not ended -> when it began, and how many lines have told of it since.
+    running: dict[str, tuple[float, int]] = field(default_factory=dict)
 
     def begin(self, step: str) -> None:
         """A step begins."""
         self.number += 1
+        self.running[step] = time.monotonic(), 0
         share = f"step {self.number} of {self.steps}: " if self.steps else ""
         LINES.show(f"{share}{words_of(step)} …")
 
@@ -171,8 +176,17 @@ class Meter:
 
     def ended(self, step: str, written: Written) -> None:
         """A step has ended. Nobody waits for one of moments, and an empty table tells nothing."""
+        self.running.pop(step, None)
         if written.seconds > WORTH_A_LINE and written.rows != 0:
             LINES.progress(f"{words_of(step)}: {written}")
+
+    def tell_running(self) -> None:
+        """A line for each step that goes on for another minute. What is read tells of itself."""
+        now = time.monotonic()
+        for step, (begun, lines) in list(self.running.items()):
+            if step != WALK and now - begun >= (lines + 1) * STILL_SECONDS:
+                self.running[step] = begun, lines + 1
+                LINES.progress(f"{words_of(step)}: {duration(round(now - begun) * 1000)} so far")
 
 
 @contextmanager
@@ -182,9 +196,20 @@ def progress_reported(run: Run, steps: int = 0) -> Iterator[None]:
     run.begin, run.ended = meter.begin, meter.ended
     if run.source is not None:
         run.source.is_read = meter.is_read
-    with _spark_watched(run, meter):
-        yield
+    over = Event()
+    teller = Thread(target=_tell_running, args=(meter, over), daemon=True)
+    teller.start()
+    try:
+        with _spark_watched(run, meter):
+            yield
+    finally:
+        over.set()
     LINES.show("")
+
+
+def _tell_running(meter: Meter, over: Event) -> None:
+    while not over.wait(1):
+        meter.tell_running()
 
 
 @contextmanager
