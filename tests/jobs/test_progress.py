@@ -142,8 +142,8 @@ def test_a_step_that_goes_on_is_told_once_a_minute_until_it_ends(capsys, monkeyp
     now = 1_000.0
     monkeypatch.setattr(progress.time, "monotonic", lambda: now)
     meter = Meter(0)
-    meter.begin("open_transactions")
-    meter.begin(WALK)
+    for step in ("infer_settings", "open_transactions", WALK):
+        meter.begin(step)
     for seconds in (59, 60, 61, 119, 120, 200):
         now = 1_000.0 + seconds
         meter.tell_running()

@@ -171,6 +171,10 @@ class RunStore:
             return self.read(name).isEmpty()
         return count == 0
 
+    def is_larger(self, name: str, rows: int) -> bool:
+        """Whether this run itself is known to have made more rows of a table."""
+        return (self._counts.get(name) or 0) > rows
+
     def read_stamped(self, name: str) -> DataFrame:
         """The rows of this run in a table or view, with the columns that name the run."""
         if name in VIEWS:

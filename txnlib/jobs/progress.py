@@ -15,6 +15,7 @@ from threading import Event, Thread
 from typing import TYPE_CHECKING, Any, Final
 
 from txnlib.core.display import Written, duration, encodable, size
+from txnlib.core.schema import TABLES
 
 if TYPE_CHECKING:
     from txnlib.pipeline.run import Run
@@ -156,7 +157,8 @@ class Meter:
     def begin(self, step: str) -> None:
         """A step begins."""
         self.number += 1
-        self.running[step] = time.monotonic(), 0
+        if step in TABLES:  # others are not told to have ended
+            self.running[step] = time.monotonic(), 0
         share = f"step {self.number} of {self.steps}: " if self.steps else ""
         LINES.show(f"{share}{words_of(step)} …")
 

@@ -14,7 +14,7 @@ from functools import partial, reduce
 from graphlib import CycleError, TopologicalSorter
 from inspect import signature
 from itertools import chain
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any, Final, get_args, get_origin, get_type_hints
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -31,7 +31,7 @@ from txnlib.pipeline.given_rows import Given, rows_of_table
 from txnlib.pipeline.run import Run
 from txnlib.readers.typed_rows import arrow_rows, columns_read
 from txnlib.spark.core_rows import answers, odd_rows, rows_by_core, rows_of
-from txnlib.spark.frames import frame_of
+from txnlib.spark.frames import frame_of, kept_if_any
 from txnlib.spark.schemas import TABLES
 
 
@@ -107,6 +107,11 @@ def table_of(
     return TableStep(table, tuple(dict.fromkeys((*call.reads, *after))), made)
 
 
+#: Most rows of the table of a rule that the embedded engine judges in one query with other rules, which it carries out
+#: side by side.
+JUDGED_TOGETHER: Final = 500_000
+
+
 def table_of_rules(
     name: str, rules: Iterable[Rule], others: Iterable[Callable[..., Iterable[object]]], *, after: tuple[str, ...] = ()
 ) -> TableStep:
@@ -119,7 +124,10 @@ def table_of_rules(
         few = pa.concat_tables([arrow_rows(name, ()), *(arrow_rows(name, call(run)) for call in calls)])
         parts = [frame_of(run.spark, few, TABLES[name])] if few.num_rows else []
         for each in asked:
-            if (rows := each.rows(run, name)) is not None:
+            rows = each.rows(run, name)
+            if rows is not None and run.tables.is_larger(each.rule.of, JUDGED_TOGETHER):
+                rows = kept_if_any(rows)
+            if rows is not None:
                 parts.append(rows)
         return reduce(DataFrame.union, parts) if parts else few
 

@@ -12,7 +12,9 @@ from txnlib.core.kafka.transaction_log import PRODUCER_ID_FIELDS
 from txnlib.core.kafka.transaction_state import PREPARED_STATES
 from txnlib.core.sql_text import IS_TWO_PHASE_COMMIT, clock_ms, instant, last_records, quoted_list
 from txnlib.core.verdicts.dossier import Owner
+from txnlib.spark.coordinators.transactions import SUMMED_AT_ONCE
 from txnlib.spark.core_udfs import application_of
+from txnlib.spark.frames import by_parts
 from txnlib.spark.joins import select
 from txnlib.spark.schemas import TABLES, conform
 
@@ -27,9 +29,12 @@ def transactional_ids(
     The last record by offset counts, never by time. As in the live description, a prepared id lists only partitions
     whose log does not have the marker of this decision yet. Kafka: `TransactionStateManager.loadTransactionMetadata`.
     """
-    last = select(last_records("{states}"), states=coordinator_states)
-    described = select(_DESCRIBED, last=last, spans=producer_spans)
-    owned = described.withColumn("application", application_of(application_patterns)("transactional_id"))
+
+    def described(states: DataFrame) -> DataFrame:
+        return select(_DESCRIBED, last=select(last_records("{states}"), states=states), spans=producer_spans)
+
+    found = by_parts(coordinator_states, described, "transactional_id", SUMMED_AT_ONCE)
+    owned = found.withColumn("application", application_of(application_patterns)("transactional_id"))
     return conform(owned, TABLES["transactional_ids"])
 
 
