@@ -11,7 +11,7 @@ from tests.support.frames import assert_same, empty, frame, kept
 from tests.support.rules import selected
 from tests.support.run_logs import RandomLog, read_in_parts, read_rows
 from txnlib.core.batch_runs import BATCH_HASH
-from txnlib.core.coverage.leader_epochs import EPOCHS_OF_SEGMENTS
+from txnlib.core.coverage.truncated_tails import EPOCHS_OF_SEGMENTS
 from txnlib.core.findings.copy_findings import DIFFERING_BATCHES
 from txnlib.core.sql_text import IS_OPEN
 from txnlib.core.tables.blocked_groups import READ_ENDS

@@ -8,8 +8,8 @@ from txnlib.core.copies import CoverageRow
 from txnlib.core.coverage.captured_files import CapturedFile, CheckpointEntry, UnreadableBytes
 from txnlib.core.coverage.coverage import CaptureInstants, coverage
 from txnlib.core.coverage.judged_copy import LeaderProof
-from txnlib.core.coverage.leader_epochs import EpochOfSegment
 from txnlib.core.coverage.leaders import NotedPartition, leaders
+from txnlib.core.coverage.truncated_tails import EpochOfSegment
 
 NOW = 1_700_000_000_000
 

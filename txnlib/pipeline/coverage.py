@@ -13,9 +13,9 @@ from txnlib.core.copies import CoverageRow, LeaderBasis
 from txnlib.core.coverage.captured_files import CapturedFile, CheckpointEntry, CopyKey, Place, broker_of, of_copies
 from txnlib.core.coverage.coverage import NEWEST_SNAPSHOTS, CaptureInstants, coverage
 from txnlib.core.coverage.judged_copy import LeaderProof
-from txnlib.core.coverage.leader_epochs import EPOCHS_OF_SEGMENTS
 from txnlib.core.coverage.leaders import NotedPartition, PartitionLeader, deleted_copies, leaders
 from txnlib.core.coverage.quarantine import RefutedBatch, lowered, quarantine
+from txnlib.core.coverage.truncated_tails import EPOCHS_OF_SEGMENTS
 from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from txnlib.pipeline.given_rows import Given, having, queried, rows_of_table
 from txnlib.pipeline.run import Run

@@ -246,7 +246,7 @@ def _contradicted(checks: BatchChecks, chain: _Chain, fall: int, end: int) -> in
     No CRC covers leader epochs. If a single batch disagrees with neighbours that agree with each other, its epoch is
     wrong. If the epochs fall and stay low, a leader with an older epoch continued the log: that is no damage, and
     `core.coverage.coverage` reports it. If either of two batches may be the wrong one, both are kept:
-    `core.coverage.leader_epochs` also compares them with the next segment and with the leader epoch checkpoint.
+    `core.coverage.truncated_tails` also compares them with the next segment and with the leader epoch checkpoint.
     """
     epochs = leader_epochs(chain.headers)
     if fall >= end:

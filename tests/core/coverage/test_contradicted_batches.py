@@ -6,8 +6,15 @@ import pytest
 
 from tests.support.copies import captured, checkpoint, covered, unreadable
 from txnlib.core.coverage.captured_files import PRINTED, CapturedFile, CheckpointEntry, of_copies
-from txnlib.core.coverage.leader_epochs import EPOCH, GAP, OVERLAP, UNLISTED_EPOCH, EpochOfSegment, contradicted_batches
 from txnlib.core.coverage.quarantine import Quarantined, RefutedBatch, lowered, quarantine
+from txnlib.core.coverage.truncated_tails import (
+    EPOCH,
+    GAP,
+    OVERLAP,
+    UNLISTED_EPOCH,
+    EpochOfSegment,
+    contradicted_batches,
+)
 
 Log = list[tuple[int, int | None]]
 #: Segments by base offset (None: not known), each a list of (base offset, leader epoch); highest epoch and high

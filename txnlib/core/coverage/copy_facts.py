@@ -8,8 +8,8 @@ from typing import Final
 
 from txnlib.core.copies import ENDS_SHORT, UNOPENED, End, highest, is_above, lowest
 from txnlib.core.coverage.captured_files import Checkpoints, Extent, broker_of, out_of_use
-from txnlib.core.coverage.leader_epochs import EpochsOfCopy
 from txnlib.core.coverage.leaders import NotedPartition
+from txnlib.core.coverage.truncated_tails import EpochsOfCopy
 from txnlib.core.display import counted
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 

@@ -35,8 +35,8 @@ from txnlib.core.coverage.captured_files import (
 )
 from txnlib.core.coverage.copy_facts import CopyFacts, begin_by_choice, problems_of
 from txnlib.core.coverage.judged_copy import CheckpointOnly, CopyRole, LeaderProof, order_to_judge, roles
-from txnlib.core.coverage.leader_epochs import EpochOfSegment, EpochsOfCopy, contradicted_batches, epochs_of_copies
 from txnlib.core.coverage.leaders import NotedPartition, PartitionLeader, TopicProof, absence, topic_proof
+from txnlib.core.coverage.truncated_tails import EpochOfSegment, EpochsOfCopy, contradicted_batches, epochs_of_copies
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.core.rows import OfCopy, row_of

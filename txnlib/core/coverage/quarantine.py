@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from txnlib.core.copies import CoverageRow, highest
 from txnlib.core.coverage.captured_files import PRINTED, RAW, TEXT, CapturedFile, CheckpointEntry, CopyKey, of_copies
-from txnlib.core.coverage.leader_epochs import EpochOfSegment, contradicted_batches
+from txnlib.core.coverage.truncated_tails import EpochOfSegment, contradicted_batches
 from txnlib.core.rows import OfCopy
 from txnlib.core.schema import row_class
 

@@ -1,4 +1,4 @@
-"""Leader epochs in copies, and what newer leaders truncated."""
+"""The tails of copies that newer leaders truncated, by their leader epochs."""
 
 from __future__ import annotations
 
