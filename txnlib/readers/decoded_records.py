@@ -45,6 +45,9 @@ from txnlib.readers.storage.block_buffer import Buffer
 Value = TypeVar("Value")
 
 XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
+#: Most records of a batch that are kept until the last one has been read. Of more, each is read twice: a batch may have
+#: millions.
+_FEW_RECORDS: Final = 1_000
 #: Number of bytes of a batch that suffice to detect a body above the limit.
 MAX_BATCH_BYTES: Final = HEADER.size + MAX_BODY_BYTES + 1
 
@@ -61,9 +64,13 @@ def iter_batch_records(batch: bytes) -> Iterator[Record]:
     )
     body = decompress(attributes & COMPRESSION_MASK, batch[HEADER.size :])
     log_append_time = max_timestamp if attributes & TIMESTAMP_TYPE_FLAG else None
-    for _ in iter_records(body, count, base_offset, base_timestamp, log_append_time):
+    records = partial(iter_records, body, count, base_offset, base_timestamp, log_append_time)
+    if count <= _FEW_RECORDS:
+        yield from [*records()]
+        return
+    for _ in records():
         pass
-    yield from iter_records(body, count, base_offset, base_timestamp, log_append_time)
+    yield from records()
 
 
 def iter_decoded(
