@@ -94,7 +94,14 @@ def test_the_leader_to_copy_from_is_named():
 
 @pytest.mark.parametrize(
     ("last", "end", "mark", "hole"),
-    [(99, 100, 100, 8), (98, 100, 100, 100), (99, 100, 101, 101), (None, 0, 0, 8), (None, 5, None, 5)],
+    [
+        (99, 100, 100, 8),
+        (98, 100, 100, 100),
+        (99, 100, 101, 101),
+        (None, 0, 0, 8),
+        (None, 5, None, 5),
+        (None, 1, None, 1),
+    ],
 )
 def test_records_may_be_missing_at_the_end_of_a_coordinators_log(last, end, mark, hole):
     copy = replace(COPY, survives_until=end, high_watermark=mark)

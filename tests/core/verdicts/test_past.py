@@ -17,6 +17,7 @@ from tests.support.dossier_samples import (
     DOSSIER,
     FACTS,
     LOST,
+    MARKER,
     MINUTE,
     NOON,
     ONE,
@@ -26,7 +27,7 @@ from tests.support.dossier_samples import (
 from txnlib.core.cluster_metadata import Election
 from txnlib.core.copies import CopyBeside, TruncatedEpoch
 from txnlib.core.verdicts.carried import are_one, with_earlier
-from txnlib.core.verdicts.clocks import Clocks, clocks_by_epoch
+from txnlib.core.verdicts.clocks import Clocks, Difference, clocks_by_epoch
 from txnlib.core.verdicts.compared_clocks import ClockBounds
 from txnlib.core.verdicts.dossier import (
     MOST_MARKERS,
@@ -36,6 +37,7 @@ from txnlib.core.verdicts.dossier import (
     MarkerElsewhere,
     SiblingMarkers,
 )
+from txnlib.core.verdicts.match import Comparison, began_later_by_epoch
 
 #: What an earlier audit read of the log of the coordinator, up to offset 80.
 READ = Carried(
@@ -398,3 +400,37 @@ def test_elections_of_another_topic_of_that_name_show_no_clock():
     bare = replace(COPY, topic_id=None, leader_epoch=None, checkpoint_leader_epoch=None)
     assert clocks_by_epoch((bare,), (replace(other, topic_id=None),)) == {-1: "1"}
     assert clocks_by_epoch((replace(COPY, is_judged=False),), ()) == {}
+
+
+# ---- Which of its epochs, and whose clock.
+
+
+@pytest.mark.parametrize(
+    ("outcome", "epoch", "version", "expected"),
+    [
+        ("COMMIT", 6, 0, False),
+        ("COMMIT", 7, 0, True),
+        ("ABORT", 7, 0, False),
+        ("ABORT", 8, 0, True),
+        ("COMMIT", 7, 2, True),
+        ("COMMIT", None, 0, False),
+    ],
+)
+def test_a_transaction_of_a_newer_epoch_began_later(outcome, epoch, version, expected):
+    """The open records have epoch 5. A COMMIT raises that by one, an ABORT of 4.0.0 by two."""
+    of = replace(DECISION, outcome=outcome, decided_epoch=epoch, transaction_version=version)
+    assert began_later_by_epoch(of, SPAN) is expected
+
+
+#: Leader epochs of the Prepare and of the last record -> how far the clock of the marker is ahead of those of both.
+STAMPED_BY = [((1, 2), (10, 20)), ((None, 2), (20, 20)), ((1, None), (20, 20)), ((2, 2), (20, 20))]
+
+
+@pytest.mark.parametrize(("epochs", "expected"), STAMPED_BY)
+def test_a_prepare_has_the_clock_of_its_leader(epochs, expected):
+    named = {("__transaction_state", 3): {1: "a", 2: "b"}, ("foo", 5): {3: "c"}}
+    measured = {(there, "c"): Difference(offset_ms=ms, error_ms=1) for there, ms in (("a", 10), ("b", 20))}
+    compared = Comparison(Clocks(named=named, measured=measured).of("foo", 5))
+    of = replace(DECISION, coordinator_epoch=epochs[0], stamped_epoch=epochs[1])
+    found = compared.prepared(of, MARKER), compared.stamped(of, MARKER)
+    assert tuple(each.offset_ms for each in found) == expected
