@@ -23,7 +23,7 @@ from tests.support.dossier_samples import (
     judged,
 )
 from txnlib.core.verdicts import world
-from txnlib.core.verdicts.dossier import Carried, EarlierAudit, Owner
+from txnlib.core.verdicts.dossier import MOST_MARKERS, Carried, EarlierAudit, Owner
 from txnlib.core.verdicts.no_commit import answer_of
 from txnlib.core.verdicts.scene import is_complete
 
@@ -65,6 +65,11 @@ def test_a_search_ends_after_its_choices(most, is_proven, monkeypatch):
     proof = judged().safety[2]
     assert proof.holds is is_proven
     assert ("not all were compared" in proof.says) is not is_proven
+
+
+def test_of_more_decisions_than_a_dossier_has_each_that_is_complete_has_its_marker():
+    many = tuple(replace(DECISION, partitions=(), last_record_offset=200 + number) for number in range(MOST_MARKERS))
+    assert judged(dossier={"decisions": many}, span={"markers": ()}).safety[2].holds
 
 
 GONE = EarlierAudit(

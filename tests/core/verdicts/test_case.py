@@ -207,7 +207,7 @@ STARTS = [
     (replace(BEFORE, producer_epoch=4), replace(CHECK, base_sequence=0), COPY, True),
     (None, CHECK, COPY, False),
     (None, replace(CHECK, base_sequence=0), COPY, True),
-    (None, CHECK, replace(COPY, read_from_offset=9), True),
+    (None, CHECK, replace(COPY, read_from_offset=1), True),
     (None, CHECK, replace(COPY, read_from_offset=None, log_start_offset=9), True),
     (None, replace(CHECK, base_sequence=None), COPY, True),
     (None, replace(CHECK, base_sequence=None), HOLE, False),
@@ -215,7 +215,7 @@ STARTS = [
     (replace(BEFORE, last_sequence=None), CHECK, COPY, True),
     (replace(BEFORE, last_sequence=None), CHECK, HOLE, False),
     (None, None, COPY, True),
-    (None, None, HOLE, False),
+    (None, None, replace(COPY, gap_offset=1), False),
 ]
 
 

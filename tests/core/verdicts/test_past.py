@@ -38,6 +38,7 @@ from txnlib.core.verdicts.dossier import (
     SiblingMarkers,
 )
 from txnlib.core.verdicts.match import Comparison, began_later_by_epoch
+from txnlib.core.verdicts.past import is_start_proven
 
 #: What an earlier audit read of the log of the coordinator, up to offset 80.
 READ = Carried(
@@ -260,6 +261,17 @@ def test_a_marker_is_its_own_only_if_it_is_here_and_fits_no_other_decision():
     unsure = replace(with_marker(sure, None), is_alone=True)
     shared = replace(sure, is_alone=False)
     assert derived(case_of(), marked=[sure, unsure, shared]).own is sure
+
+
+#: Where the marker before it is, a hole, the last sequence before it -> whether nothing in front can be missing.
+BEHIND_MARKERS = [(40, None, 0, True), (40, 40, 0, True), (40, 41, 0, False), (40, 41, 4, True), (None, None, 0, False)]
+
+
+@pytest.mark.parametrize(("since", "gap", "last", "expected"), BEHIND_MARKERS)
+def test_a_hole_behind_the_marker_before_it_may_lack_a_batch(since, gap, last, expected):
+    before, first = SPAN.checks
+    checks = (replace(before, last_sequence=last), first)
+    assert is_start_proven(checks, replace(COPY, gap_offset=gap), since) is expected
 
 
 # ---- Other copies.
