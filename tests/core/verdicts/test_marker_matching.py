@@ -236,6 +236,11 @@ def test_a_pair_is_of_each_other_only():
     assert histories(two, [marker(10), marker(15)], clocks).pairs == []
     assert histories([replace(two[0], completed_ms=None)], [marker(10)], clocks).pairs == []
     assert histories([replace(two[0], partitions=None)], [marker(10)], clocks).pairs == []
+    # One that is not complete is in no pair; nor may it have the marker of one.
+    waiting = [two[0], decision(490, takes=None, partitions=listed)]
+    assert histories(waiting, [marker(10), marker(500)], clocks).fits == [[0, 1], [1, 0]]
+    assert histories(waiting, [marker(10), marker(500)], clocks).costs == [[0, None], [None, 0]]
+    assert [each.is_alone for each in histories(waiting, [marker(10)], clocks).marked()] == [True, False]
 
 
 # ---- Every history, one by one
