@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from tests.support.cases import derived
 from tests.support.dossier_samples import (
     BEFORE_MS,
     CLAIM,
@@ -14,8 +13,6 @@ from tests.support.dossier_samples import (
     COORDINATOR,
     COPY,
     DECISION,
-    DOSSIER,
-    FACTS,
     LOST,
     MARKER,
     MINUTE,
@@ -24,13 +21,10 @@ from tests.support.dossier_samples import (
     ORPHAN,
     SPAN,
     judged,
-    placed,
 )
 from txnlib.core.cluster_metadata import Election
 from txnlib.core.copies import CopyBeside, LeaderEpoch, TruncatedEpoch
 from txnlib.core.kafka.transaction_log import TopicPartition
-from txnlib.core.verdicts.carried import telling
-from txnlib.core.verdicts.case import Case
 from txnlib.core.verdicts.clocks import Clocks
 from txnlib.core.verdicts.compared_clocks import ClockBounds
 from txnlib.core.verdicts.coordinators import PartitionFacts
@@ -45,7 +39,7 @@ from txnlib.core.verdicts.dossier import (
     UnexplainedCommit,
 )
 from txnlib.core.verdicts.reason import Reason
-from txnlib.core.verdicts.scene import COMPARED, MOST_COMPARED, Scene
+from txnlib.core.verdicts.scene import COMPARED, MOST_COMPARED
 from txnlib.core.verdicts.world import AXIOMS, Axiom
 
 #: Leaders changed since, and nothing shows how.
@@ -99,6 +93,10 @@ OPENED = replace(
 )  # fmt: skip
 #: An election that may have lost decisions of its coordinator, and nothing shows which leaders the partition had.
 ELECTED = {"coordinator": {"elections": (UNCLEAN,)}, **BARE}
+ALONE = replace(
+    LOST, outcome="ABORT", first_epoch=5, decided_epoch=6, transaction_version=2, client_transaction_version=2,
+    prepared_ms=None,
+)  # fmt: skip
 #: A decision without times, in front of the one whose marker is here.
 UNDATED = replace(
     DECISION, first_record_offset=50, last_record_offset=52, start_ms=None, said_ms=None, prepared_ms=None,
@@ -209,6 +207,8 @@ GRID = [
     (Axiom.ONE_AT_A_TIME, {"dossier": {"decisions": (DECISION, OPENED)}, "span": STAMPED, **ELECTED}, True),
     (Axiom.ONE_AT_A_TIME, {"dossier": {"decisions": (DECISION, replace(OPENED, start_ms=NOON - 499))}, "span": STAMPED,
         **ELECTED}, False),
+    (Axiom.ONE_AT_A_TIME, {"dossier": {"decisions": (DECISION, replace(OPENED, said_ms=None))}, "span": STAMPED,
+        **ELECTED}, False),
     (Axiom.ONE_AT_A_TIME, {"dossier": {"decisions": (DECISION, replace(OPENED, partitions=None))}, "span": STAMPED,
         **ELECTED}, False),
     (Axiom.ONE_AT_A_TIME, {"dossier": {"decisions": (DECISION, replace(OPENED, said_ms=NOON + 1,
@@ -248,6 +248,10 @@ GRID = [
         ))}, **CHANGED}, is_proven) for epoch, version, is_proven in [
         (4, 0, True), (5, 0, False), (6, 0, False), (7, 0, True), (5, 2, True), (6, 2, False), (7, 2, True),
         (None, 0, False)]),
+    # One of an epoch of its own is the only one, unless its coordinator lost records behind its first one.
+    *((Axiom.EPOCHS, {"dossier": {"decisions": (DECISION, replace(ALONE, said_ms=said_ms, completed_ms=said_ms + 1))},
+        "claim": {"odd_steps": (replace(STEP, epoch=7, offset=offset),)}, "span": STAMPED, **BARE}, is_proven)
+      for offset, said_ms, is_proven in [(70, NOON + 1_000, True), (71, NOON + 1_000, False), (71, NOON - 501, True)]),
     # Transactions v2 leave nothing open below their coordinator's epoch.
     (Axiom.REGISTERED, {**only_left(producer_epoch=5), "facts": {"transaction_version": 2}}, True),
     (Axiom.REGISTERED, {**only_left(producer_epoch=6), "facts": {"transaction_version": 2}}, False),
@@ -368,31 +372,6 @@ def test_no_decision_follows_a_night_on_which_a_producer_id_had_been_given_up(re
     assert row.safety[2].holds is is_proven
 
 
-#: Changes to what an earlier audit read, and to its row -> whether it read all of the decision before it copied the
-#: partition. The clocks of the two differ by less than a second.
-DECIDED_MS = DECISION.completed_ms
-READ = [
-    ({}, {}, True),
-    ({"coordinator_partition": 4}, {}, False),
-    ({"until_offset": DECISION.last_record_offset}, {}, True),
-    ({"until_offset": DECISION.last_record_offset - 1}, {}, False),
-    ({}, {"copied_ms": DECIDED_MS + 1_000}, True),
-    ({}, {"copied_ms": DECIDED_MS + 999}, False),
-    ({"copied_ms": DECIDED_MS}, {"copied_ms": DECIDED_MS}, True),
-    ({"copied_ms": DECIDED_MS - 1}, {"copied_ms": DECIDED_MS - 1}, False),
-    ({}, {"copied_ms": None}, False),
-    (None, {}, False),
-]
-
-
-@pytest.mark.parametrize(("read", "changes", "expected"), READ)
-def test_an_earlier_audit_read_what_was_complete_before_its_copy(read, changes, expected):
-    carried = None if read is None else replace(SEEN.carried, **read)
-    scene = Scene(Case(dossier=DOSSIER, span=SPAN, facts=placed(FACTS, {})))
-    derived(scene.case, clocks_differ_ms=1_000)
-    assert scene.has_read(replace(SEEN, carried=carried, **changes), DECISION) is expected
-
-
 @pytest.mark.parametrize(("leader_epoch", "is_proven"), [(3, True), (0, False)])
 def test_what_lacks_its_marker_in_front_was_lost_by_a_leader_before(leader_epoch, is_proven):
     """The log has its beginning. Where its first leader wrote the batch, nothing was lost in front of it."""
@@ -401,16 +380,6 @@ def test_what_lacks_its_marker_in_front_was_lost_by_a_leader_before(leader_epoch
     whole = {"leader_epoch": 4, "log_start_offset": 0, "read_from_offset": 0, "first_offset": 0}
     row = judged(dossier={"decisions": (older, DECISION)}, span={"checks": checks}, copy=whole)
     assert row.safety[2].holds is is_proven
-
-
-def test_of_years_of_nights_those_count_that_tell_something_new():
-    nights = [replace(SEEN, run_id=str(number), newest_leader_epoch=number // 100) for number in range(400)]
-    kept = [0, 99, 100, 199, 200, 299, 300, 396, 397, 398, 399]
-    assert [int(each.run_id) for each in telling(nights, ())] == kept
-    assert [int(each.run_id) for each in telling(nights, ("7", None))] == sorted([*kept, 7])
-    nights[50] = replace(nights[50], reason=Reason.PRODUCER_ID_ROTATED)
-    assert [int(each.run_id) for each in telling(nights, ())] == sorted([*kept, 49, 50, 51])
-    assert telling((), ()) == []
 
 
 @pytest.mark.parametrize(("kind", "is_proven"), [("COMMIT", False), ("ABORT", True)])
