@@ -101,6 +101,9 @@ SAID = [
     # An ABORT that lacks its marker is due nowhere.
     ({"dossier": {"decisions": (DECISION, replace(LOST, outcome="ABORT"))}}, False, "or a decision lacks its marker"),
     ({"span": {"markers": (MARKER, replace(MARKER, offset=45, ms=NOON))}}, False, "or a decision lacks its marker"),
+    # Nor is the marker of a COMMIT that is not complete.
+    ({"dossier": {"decisions": (DECISION, replace(LOST, state="PrepareCommit", completed_ms=None))}, "span": {
+        "markers": (MARKER, replace(MARKER, offset=45, ms=NOON))}}, False, "or a decision lacks its marker"),
     ({"dossier": {"decisions": (DECISION, LOST)}, "span": {"markers": (MARKER, replace(MARKER, offset=45, ms=NOON))}},
         False, "a COMMIT marker is due here"),
     (FIRST_EPOCH, True, "leader epoch 0 of its first batch is still the newest in the log and in its checkpoint"),

@@ -17,7 +17,6 @@ from tests.support.dossier_samples import (
     DOSSIER,
     FACTS,
     LOST,
-    MARKER,
     MINUTE,
     NOON,
     ONE,
@@ -27,8 +26,6 @@ from tests.support.dossier_samples import (
 from txnlib.core.cluster_metadata import Election
 from txnlib.core.copies import CopyBeside, TruncatedEpoch
 from txnlib.core.verdicts.carried import are_one, with_earlier
-from txnlib.core.verdicts.clocks import Clocks, Difference, clocks_by_epoch
-from txnlib.core.verdicts.compared_clocks import ClockBounds
 from txnlib.core.verdicts.dossier import (
     MOST_MARKERS,
     Carried,
@@ -37,7 +34,6 @@ from txnlib.core.verdicts.dossier import (
     MarkerElsewhere,
     SiblingMarkers,
 )
-from txnlib.core.verdicts.match import Comparison, began_later_by_epoch
 from txnlib.core.verdicts.past import is_start_proven
 
 #: What an earlier audit read of the log of the coordinator, up to offset 80.
@@ -376,73 +372,30 @@ def test_a_snapshot_in_front_of_which_no_stamp_is_left_hides_stamps():
     assert (hides(1, None), hides(30, 20), hides(20, 20), hides(20, 30)) == (True, True, False, False)
 
 
-# ---- Whose clock stamped it.
-
-OFF = ClockBounds(coordinator_clock="1", clock="7", lower_ms=9 * MINUTE, upper_ms=9 * MINUTE, pairs=3)
-
-
-@pytest.mark.parametrize(("epoch", "is_off"), [(2, True), (3, False), (None, False)])
-def test_a_leader_that_is_not_known_may_be_any_replica(epoch, is_off):
-    copies = (COPY, replace(COPY, source="raw:7", broker="7", is_judged=False))
-    stamps = (replace(SPAN.stamps[0], leader_epoch=3 if epoch is None else epoch),)
-    found = case_of(
-        facts=replace(FACTS, clocks=Clocks(bounds=(OFF,))), place={"copies": copies}, stamps=stamps, markers=()
-    )
-    unknown = found.compared_clocks.unknown
-    assert unknown == ({"foo-5@2": 9 * MINUTE - 20} if is_off else {})
+@pytest.mark.parametrize(
+    ("before", "behind", "expected"),
+    [(NOON, NOON + 5, NOON), (NOON, NOON - 5, NOON - 5), (NOON, None, NOON), (None, NOON, None)],
+)
+def test_it_began_after_the_oldest_of_the_stamps_around_it(before, behind, expected):
+    assert case_of(stamps=(replace(SPAN.stamps[0], before_ms=before, behind_ms=behind),)).begun_after_ms == expected
 
 
-#: Elections of the topic -> the clocks by leader epoch.
-LEADERS = [
-    ((), {3: "1"}),
-    ((Election(offset=1, at_ms=1, leader=2, leader_epoch=2),), {2: "2", 3: "1"}),
-    ((Election(offset=1, at_ms=1, leader=2, leader_epoch=None),), {3: "1"}),
-    ((Election(offset=1, at_ms=1, leader=None, leader_epoch=2),), {3: "1"}),
-]
-
-
-@pytest.mark.parametrize(("elections", "expected"), LEADERS)
-def test_elections_show_whose_clock_stamped_a_leader_epoch(elections, expected):
-    assert clocks_by_epoch((COPY,), elections) == expected
-
-
-def test_elections_of_another_topic_of_that_name_show_no_clock():
-    other = Election(offset=1, at_ms=1, leader=2, leader_epoch=2, topic_id="BBBB")
-    assert clocks_by_epoch((COPY,), (other,)) == {3: "1"}
-    bare = replace(COPY, topic_id=None, leader_epoch=None, checkpoint_leader_epoch=None)
-    assert clocks_by_epoch((bare,), (replace(other, topic_id=None),)) == {-1: "1"}
-    assert clocks_by_epoch((replace(COPY, is_judged=False),), ()) == {}
-
-
-# ---- Which of its epochs, and whose clock.
+def test_a_clients_time_of_a_batch_counts_whatever_stamps_say():
+    assert case_of(first_timestamp_ms=NOON - 24 * 60 * MINUTE).first_timestamp_ms == NOON - 24 * 60 * MINUTE
 
 
 @pytest.mark.parametrize(
-    ("outcome", "epoch", "version", "expected"),
-    [
-        ("COMMIT", 6, 0, False),
-        ("COMMIT", 7, 0, True),
-        ("ABORT", 7, 0, False),
-        ("ABORT", 8, 0, True),
-        ("COMMIT", 7, 2, True),
-        ("COMMIT", None, 0, False),
-    ],
+    ("known_until_ms", "expected"), [(NOON, True), (NOON + 29 * MINUTE + 59_000, False), (ONE, False)]
 )
-def test_a_transaction_of_a_newer_epoch_began_later(outcome, epoch, version, expected):
-    """The open records have epoch 5. A COMMIT raises that by one, an ABORT of 4.0.0 by two."""
-    of = replace(DECISION, outcome=outcome, decided_epoch=epoch, transaction_version=version)
-    assert began_later_by_epoch(of, SPAN) is expected
+def test_a_coordinators_copy_of_no_noted_instant_is_as_old_as_what_it_shows(known_until_ms, expected):
+    copies = (replace(COPY, captured_at_ms=None, known_until_ms=known_until_ms),)
+    found = case_of(facts=coordinated(copies=copies), last_timestamp_ms=NOON + 30 * MINUTE, stamps=())
+    assert found.is_written_after_coordinator is expected
 
 
-#: Leader epochs of the Prepare and of the last record -> how far the clock of the marker is ahead of those of both.
-STAMPED_BY = [((1, 2), (10, 20)), ((None, 2), (20, 20)), ((1, None), (20, 20)), ((2, 2), (20, 20))]
-
-
-@pytest.mark.parametrize(("epochs", "expected"), STAMPED_BY)
-def test_a_prepare_has_the_clock_of_its_leader(epochs, expected):
-    named = {("__transaction_state", 3): {1: "a", 2: "b"}, ("foo", 5): {3: "c"}}
-    measured = {(there, "c"): Difference(offset_ms=ms, error_ms=1) for there, ms in (("a", 10), ("b", 20))}
-    compared = Comparison(Clocks(named=named, measured=measured).of("foo", 5))
-    of = replace(DECISION, coordinator_epoch=epochs[0], stamped_epoch=epochs[1])
-    found = compared.prepared(of, MARKER), compared.stamped(of, MARKER)
-    assert tuple(each.offset_ms for each in found) == expected
+@pytest.mark.parametrize(
+    ("stable", "log_start", "expected"), [(1, None, True), (1, 0, True), (1, 1, False), (0, None, False)]
+)
+def test_a_stable_offset_above_the_first_batch_and_the_log_start_closed_it(stable, log_start, expected):
+    copy = replace(COPY, answered_stable_offset=stable, log_start_offset=log_start)
+    assert case_of(place={"copies": (copy,)}, start_offset=0).is_answered_closed is expected

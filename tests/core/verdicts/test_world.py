@@ -213,6 +213,9 @@ GRID = [
         **ELECTED}, False),
     (Axiom.ONE_AT_A_TIME, {"dossier": {"decisions": (DECISION, replace(OPENED, said_ms=NOON + 1,
         completed_ms=NOON + 2))}, "span": STAMPED, **ELECTED}, False),
+    *((Axiom.ONE_AT_A_TIME, {**only_left(), "dossier": {"decisions": (replace(OPENED, first_record_offset=first,
+        last_record_offset=94),)}, "coordinator": replace(COMPACTED, elections=(UNCLEAN,)), "span": STAMPED, **BARE},
+        is_proven) for first, is_proven in [(90, True), (89, False)]),
     # Compaction keeps the newest record of an id, and hides none of an id behind it.
     (Axiom.COMPACTION, {**only_left(), **CHANGED}, False),
     (Axiom.COMPACTION, {**only_left(), "coordinator": replace(COMPACTED, hole_ms=MARKER.ms + 9), "span": STAMPED,
