@@ -199,3 +199,23 @@ def test_old_brokers_need_the_epochs_of_the_producer():
     row = samples.judged(dossier=samples.ORPHAN, facts={"kafka_version": "2.8.0"})
     assert "--start-offset" not in row.abort_command
     assert "--producer-id 132 --producer-epoch 5 --coordinator-epoch 19" in row.abort_command
+
+
+YOUNG_MS = ONE - 5 * MINUTE
+
+
+@pytest.mark.parametrize(
+    ("claim", "behind_ms", "said"),
+    [
+        (
+            {"is_first_assigned": True, "created_ms": YOUNG_MS},
+            NOON + MINUTE,
+            "it is at most 5 min old: only then was",
+        ),
+        ({"created_ms": YOUNG_MS}, YOUNG_MS, "brokers' clocks prove only 5 min of its age"),
+        ({"is_first_assigned": True, "created_ms": NOON}, YOUNG_MS, "brokers' clocks prove only 5 min of its age"),
+    ],
+)
+def test_what_is_not_old_enough_says_whether_time_alone_settles_it(claim, behind_ms, said):
+    stamps = (changed(samples.STAMPS, behind_ms=behind_ms, behind_last_ms=behind_ms),)
+    assert samples.judged(claim=claim, span={"stamps": stamps}).safety[3].says.startswith(said)
