@@ -23,8 +23,10 @@ from tests.support.dossier_samples import (
     judged,
 )
 from txnlib.core.verdicts import world
+from txnlib.core.verdicts.cause import causes
 from txnlib.core.verdicts.dossier import MOST_MARKERS, Carried, EarlierAudit, Owner
 from txnlib.core.verdicts.no_commit import answer_of
+from txnlib.core.verdicts.reason import Reason
 from txnlib.core.verdicts.scene import is_complete
 
 FOREIGN = replace(LOST, partitions=())
@@ -54,8 +56,13 @@ def test_the_newest_decision_without_its_marker_is_named(decisions, expected):
 
 def test_what_its_coordinator_lost_is_named():
     lacking = replace(FACTS, coordinators=(replace(COORDINATOR, lacked_epoch=7),))
-    assert "coordinator epoch 7, which its log lacks" in str(answer_of(case_of(facts=lacking)).lost_decisions)
-    assert answer_of(case_of()).lost_decisions is None
+    said = "a marker that no decision explains has coordinator epoch 7, which its log lacks"
+    for facts, expected in ((lacking, said), (FACTS, None)):
+        of = case_of(facts=facts)
+        answer = answer_of(of)
+        assert answer.lost_decisions == expected
+        shown = [each.evidence for each in causes(Reason.PARTITION_NOT_IN_TRANSACTION, of, answer)]
+        assert (said in shown) is (expected is not None)
 
 
 @pytest.mark.parametrize(("most", "is_proven"), [(1, True), (0, False)])
