@@ -355,6 +355,7 @@ PROOFS = {
     "no leader only later": (LOSS, DECIDED, of(elected(5_000, leader=None)), None, "had no leader"),
     "a lowered feature": (LOSS, DECIDED, of(lowered=(LOWERED,)), "LIKELY", "was lowered"),
     "no leader, so no marker": (STUCK, PREPARED, of(LEADERLESS), "PROVEN", "no leader"),
+    "a leader that is none": (STUCK, PREPARED, of(LEADERLESS), None, "not reachable"),
     "a leader": (STUCK, PREPARED, of(elected(None)), None, "has no leader, so"),
     "no leader of the coordinator's partition": (LATE, OPENED, led(LEADERLESS), "PROVEN", "nobody acts"),
     "a fenced coordinator": (

@@ -23,6 +23,8 @@ from txnlib.core.copies import UNOPENED, End, Role
 from txnlib.core.kafka.transaction_log import CountBasis
 from txnlib.core.verdicts.dossier import EarlierAudit
 from txnlib.core.verdicts.in_sync import TooFewInSync
+from txnlib.core.verdicts.judged import REFUSALS_BY_REASON, remedy
+from txnlib.core.verdicts.no_commit import answer_of
 from txnlib.core.verdicts.reason import Reason, Verdict
 from txnlib.core.verdicts.verdict import explain, judge
 
@@ -154,6 +156,8 @@ def test_replicas_are_brought_back_where_nobody_can_write(state, here, there, ep
         coordinator={"too_few_in_sync": there},
     )  # fmt: skip
     assert row.reason == reason
+    is_unreachable = any("not reachable" in each.cause for each in row.causes)
+    assert is_unreachable is (reason == "MARKER_OVERDUE" and here is None)
     if said is None:
         assert "bring broker" not in (row.do_not_abort_because or "")
     else:
@@ -219,3 +223,31 @@ YOUNG_MS = ONE - 5 * MINUTE
 def test_what_is_not_old_enough_says_whether_time_alone_settles_it(claim, behind_ms, said):
     stamps = (changed(samples.STAMPS, behind_ms=behind_ms, behind_last_ms=behind_ms),)
     assert samples.judged(claim=claim, span={"stamps": stamps}).safety[3].says.startswith(said)
+
+
+#: Reason -> words of what helps instead of an abort, where its verdict alone does not say it.
+INSTEAD = {
+    Reason.TWO_PHASE_COMMIT: "only its owner may decide it",
+    Reason.TIMEOUT_NOT_PASSED: "look at the timestamps that its producer writes",
+    Reason.MARKER_REFUSED: "getting the coordinator going does not help",
+    Reason.COORDINATOR_PARTITION_NOT_CAPTURED: "a coordinator that was not captured may still end it",
+    Reason.COORDINATOR_LOG_DAMAGED: "the newest records of its coordinator are lost",
+    Reason.PARTITION_LOG_INCOMPLETE: "copy another replica",
+    Reason.CAPTURE_SKEW: "copy the coordinators before and after the partitions",
+    Reason.PARTITION_COPY_NOT_CURRENT: "copy the partition from its leader",
+    Reason.COORDINATOR_COPY_NOT_CURRENT: "copy its coordinator partition from its leader",
+    Reason.COORDINATOR_RECORDS_COMPACTED: "copy the partition again",
+    Reason.COPIES_DISAGREE: "name the leaders in capture.json",
+    Reason.BROKER_ANSWERED_OTHERWISE: "capture again",
+    Reason.CORRUPT_MESSAGE: "a batch is damaged: copy another replica",
+    Reason.METADATA_LOG_DAMAGED: "copy __cluster_metadata-0 of another broker",
+    Reason.BROKER_VERSION_UNKNOWN: "add kafka_version to capture.json",
+}
+
+
+def test_each_of_these_reasons_has_its_own_help():
+    assert INSTEAD.keys() == REFUSALS_BY_REASON.keys()
+    of = case(PARTITION, ONGOING)
+    for reason, words in INSTEAD.items():
+        given = changed(judge(of), verdict=Verdict.UNKNOWN, reason=reason)
+        assert words in remedy(of, given, answer_of(of)).do_not_abort_because
