@@ -87,3 +87,24 @@ def test_a_count_of_any_length_is_only_a_wrong_count():
         None,
         0,
     )
+
+
+#: A file -> the first line that is no entry, and where it begins.
+NO_ENTRY = [
+    (b"0\n2\norders 0 1\nord", b"ord", 15),
+    (b"0\n3\norders 0 1\n\norders 1 2\n", b"", 15),
+    (b"0\n3\norders x 1\norders y 1\norders 1 2\n", b"orders x 1", 4),
+    (b"0\n1\n" + b"o" * 30 + b"\n", b"o" * 20, 4),
+]
+
+
+@pytest.mark.parametrize(("content", "line", "position"), NO_ENTRY)
+def test_the_first_line_that_is_no_entry_is_named(content, line, position):
+    _, problem, at = read_checkpoint(content, fields=3)
+    assert at == position
+    assert problem.endswith(f"; {line!r} at byte {position} is none")
+
+
+def test_spaces_at_the_end_are_no_line():
+    _, problem, position = read_checkpoint(b"0\n2\norders 0 1\n ", fields=3)
+    assert (problem, position) == ("1 whole entries, and b'2' are expected", 2)

@@ -220,3 +220,33 @@ def test_the_last_sequence_follows_from_the_header() -> None:
     assert D(1, 0, 2147483637, at=2000, to=2020, records_count=3).last_sequence == 9
     assert D(1, 0, None, at=2000, to=2020).last_sequence is None
     assert N(at=0, to=9).last_sequence is None
+
+
+@pytest.mark.parametrize(
+    ("magic", "expected"), [(2, (0x11121314, 21, True)), (1, (0x0C0D0E0F, 16, False)), (0, (0x0C0D0E0F, 16, False))]
+)
+def test_a_batch_has_its_crc_behind_its_magic_an_old_message_before_it(
+    magic: int, expected: tuple[int, int, bool]
+) -> None:
+    header = bytes([*range(16), magic, *range(17, 21)])
+    assert record_batch.stored_crc(header) == expected
+
+
+INT64 = 2**63
+#: Offset and time of a record in a batch from offset 3 to 7 -> what of it is impossible.
+UNSTORABLE = [
+    (3, 0, None),
+    (7, 0, None),
+    (2, 0, "offset 2 lies outside of its batch, 3 to 7"),
+    (8, 0, "offset 8 lies outside of its batch, 3 to 7"),
+    (5, INT64 - 1, None),
+    (5, -INT64, None),
+    (5, INT64, f"offset 5, its time {INT64} is no int64"),
+    (5, -INT64 - 1, f"offset 5, its time {-INT64 - 1} is no int64"),
+]
+
+
+@pytest.mark.parametrize(("offset", "timestamp", "expected"), UNSTORABLE)
+def test_a_record_lies_in_its_batch_and_in_int64(offset: int, timestamp: int, expected: str | None) -> None:
+    record = record_batch.Record(offset, timestamp, None, None)
+    assert record_batch.unstorable(record, 3, 7) == expected

@@ -24,6 +24,10 @@ def test_what_is_no_index_is_refused_with_its_position() -> None:
         read_transaction_index(written(AbortedTxn(1, 0, 29, 8), AbortedTxn(2, 8, 29, 36)))
     with pytest.raises(CorruptRecordError, match="not in the order"):
         read_transaction_index(written(AbortedTxn(1, 30, 29, 8)))
+    with pytest.raises(CorruptRecordError, match="not in the order"):
+        read_transaction_index(written(AbortedTxn(1, -1, 29, 8)))
+    with pytest.raises(CorruptRecordError, match="not in the order"):
+        read_transaction_index(written(AbortedTxn(1, 0, 9, 8), AbortedTxn(2, 8, 30, 36), AbortedTxn(3, 8, 20, 36)))
 
 
 def test_the_entries_of_a_real_file_are_known() -> None:

@@ -112,6 +112,14 @@ def test_unsigned_varints_are_read_as_written(value: int) -> None:
     assert wire.read_unsigned_varint(uvarint(value), 0) == (value, len(uvarint(value)))
 
 
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0, "00"), (127, "7f"), (128, "8001"), (129, "8101"), (255, "ff01"), (300, "ac02"), (4294967295, "ffffffff0f")],
+)
+def test_unsigned_varints_are_written_as_they_are_read(value: int, text: str) -> None:
+    assert wire.write_unsigned_varint(value) == as_bytes(text)
+
+
 @given(st.integers(-(2**31), 2**31 - 1))
 def test_varints_are_read_as_written(value: int) -> None:
     assert wire.read_varint(varint(value), 0) == (value, len(varint(value)))
@@ -156,6 +164,12 @@ def test_a_table_says_what_is_in_each_version(version: int, text: str, fields: d
         assert MESSAGE.read_json(version, {other: value for other, value in fields.items() if other != name}) is None
 
 
+@pytest.mark.parametrize("until", [[70_000], ["1"], [True], [None], "1", {}, 1])
+def test_a_printed_list_has_elements_of_its_type(until: object) -> None:
+    assert MESSAGE.read_json(0, {"always": 5, "until": [1, -1]}) == {"always": 5, "until": [1, -1]}
+    assert MESSAGE.read_json(0, {"always": 5, "until": until}) is None
+
+
 @pytest.mark.parametrize(("version", "text"), [(0, "00 ffffffff"), (1, "05 ffff ffffffff ffffffff"), (2, "00 00 00")])
 def test_a_field_that_no_table_has_is_written_as_nothing(version: int, text: str) -> None:
     """A newer version may have fields that no table stores. Its records are still printed, with a size."""
@@ -174,6 +188,9 @@ def test_a_tag_that_does_not_fit_is_corrupt_or_unknown() -> None:
     lenient = Message("0", "0+", Field("tagged", "int8", tag=3), is_lenient=True)
     assert lenient.read(0, as_bytes("02 03 02 0909 04 00"), 0) == {UNKNOWN_TAGS: [3, 4]}
     assert lenient.read(0, as_bytes("01 03 00"), 0) == {UNKNOWN_TAGS: [3]}
+    assert lenient.read(0, as_bytes("01 ffffffff07 00"), 0) == {UNKNOWN_TAGS: [2147483647]}
+    with pytest.raises(CorruptRecordError, match="tag 2147483648 is no int32"):
+        lenient.read(0, as_bytes("01 8080808008 00"), 0)
     for text in ("05 00 01 03 02 0909", "05 00 01 03 00"):
         with pytest.raises(CorruptRecordError):
             MESSAGE.read(2, as_bytes(text), 0)

@@ -16,7 +16,7 @@ from txnlib.core.verdicts.clocks import (
     written_by_ms,
 )
 from txnlib.core.verdicts.cluster_facts import ClusterFacts, Thresholds
-from txnlib.core.verdicts.compared_clocks import MARKER_SLACK_MS, ClockBounds
+from txnlib.core.verdicts.compared_clocks import MARKER_SLACK_MS, AllBounds, ClockBounds, ComparedClocks
 from txnlib.core.verdicts.dossier import Dossier, EpochStamps, OpenSpan
 from txnlib.core.verdicts.past import Past
 
@@ -178,3 +178,33 @@ def test_a_leader_that_leads_a_coordinator_is_not_ahead_of_itself():
 def test_the_newest_of_some_times_is_one_that_a_clock_shows():
     assert newest_ms([None, 0, NOON, NOON - 1]) == NOON
     assert newest_ms([None, -5]) is None
+
+
+def compared(*bounds: ClockBounds, **facts: dict[str, int]) -> ComparedClocks:
+    return ComparedClocks(AllBounds(bounds), **{"behind": {}, **facts})
+
+
+#: Of a partition's clock less a coordinator's, the bounds and how many pairs -> what the one shows less the other.
+APART = [
+    ((100, 300, 3), (80, 320)),
+    ((300, 100, 3), (80, 320)),
+    ((-300, -100, 3), (-320, -80)),
+    # Fewer than three tell nothing but how far each is off at least, 80 ms.
+    ((100, 300, 2), (-FIVE - 160, FIVE + 160)),
+]
+
+
+@pytest.mark.parametrize(("bounds", "expected"), APART)
+def test_two_clocks_are_apart_the_same_in_both_directions(bounds, expected):
+    least, most, pairs = bounds
+    found = compared(ClockBounds(coordinator_clock="a", clock="b", lower_ms=least, upper_ms=most, pairs=pairs))
+    assert found.apart_ms("a", "b") == expected
+    assert found.apart_ms("b", "a") == (-expected[1], -expected[0])
+
+
+def test_a_clock_is_off_as_far_as_something_shows():
+    found = compared(behind={"a": 7_000}, unknown={"a": 5, "b": 5})
+    assert [found.off_ms(clock) for clock in "abc"] == [7_000, 5, 0]
+    pair = ClockBounds(coordinator_clock="a", clock="b", lower_ms=9_020, upper_ms=9_020, pairs=1)
+    found = compared(pair, behind={"a": 7_000, "b": 10_000}, unknown={"a": 99_000})
+    assert [found.off_ms(clock) for clock in "abc"] == [9_000, 10_000, 0]

@@ -94,7 +94,14 @@ def test_the_leader_to_copy_from_is_named():
 
 @pytest.mark.parametrize(
     ("last", "end", "mark", "hole"),
-    [(99, 100, 100, 8), (98, 100, 100, 100), (99, 100, 101, 101), (None, 0, 0, 8), (None, 5, None, 5)],
+    [
+        (99, 100, 100, 8),
+        (98, 100, 100, 100),
+        (99, 100, 101, 101),
+        (None, 0, 0, 8),
+        (None, 5, None, 5),
+        (None, 1, None, 1),
+    ],
 )
 def test_records_may_be_missing_at_the_end_of_a_coordinators_log(last, end, mark, hole):
     copy = replace(COPY, survives_until=end, high_watermark=mark)
@@ -200,7 +207,7 @@ STARTS = [
     (replace(BEFORE, producer_epoch=4), replace(CHECK, base_sequence=0), COPY, True),
     (None, CHECK, COPY, False),
     (None, replace(CHECK, base_sequence=0), COPY, True),
-    (None, CHECK, replace(COPY, read_from_offset=9), True),
+    (None, CHECK, replace(COPY, read_from_offset=1), True),
     (None, CHECK, replace(COPY, read_from_offset=None, log_start_offset=9), True),
     (None, replace(CHECK, base_sequence=None), COPY, True),
     (None, replace(CHECK, base_sequence=None), HOLE, False),
@@ -208,7 +215,7 @@ STARTS = [
     (replace(BEFORE, last_sequence=None), CHECK, COPY, True),
     (replace(BEFORE, last_sequence=None), CHECK, HOLE, False),
     (None, None, COPY, True),
-    (None, None, HOLE, False),
+    (None, None, replace(COPY, gap_offset=1), False),
 ]
 
 

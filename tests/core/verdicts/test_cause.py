@@ -194,7 +194,7 @@ def test_the_candidates_are_the_grid():
 
 #: Reason, partition, coordinator -> the candidates that are named, in order.
 AHEAD = replace(PARTITION, producer_epoch=PREPARED.producer_epoch + 1, coordinator_epoch=99)
-STARTED = replace(ONGOING, start_ms=PARTITION.last_timestamp_ms + 6 * MINUTE)
+STARTED = replace(ONGOING, start_ms=PARTITION.last_timestamp_ms + 5 * MINUTE + 1)
 NAMED = [
     ("WRITTEN_AFTER_MARKER", PARTITION, COMPLETE, []),
     ("WRITTEN_AFTER_MARKER", AFTER, COMPLETE, ["KAFKA-14402", "KAFKA-18957"]),
@@ -238,7 +238,7 @@ NAMED = [
         ["KAFKA-20090", "timeout scan"],
     ),
     ("OVERDUE", PARTITION, STARTED, ["old timestamps", "timeout scan"]),
-    ("OVERDUE", PARTITION, replace(STARTED, start_ms=PARTITION.last_timestamp_ms), ["timeout scan"]),
+    ("OVERDUE", PARTITION, replace(STARTED, start_ms=PARTITION.last_timestamp_ms + 5 * MINUTE), ["timeout scan"]),
     ("TIMEOUT_NOT_PASSED", PARTITION, STARTED, ["old timestamps"]),
     ("EXPECTED", PARTITION, ONGOING, []),
 ]
@@ -344,9 +344,18 @@ PROOFS = {
     "a topic that was created again": (LOSS, DECIDED, of(FIRST, AGAIN), "PROVEN", CREATED),
     "a topic that was created for the first time": (LOSS, DECIDED, of(AGAIN), None, CREATED),
     "no leader at completion": (LOSS, DECIDED, of(until(900, -50, None), elected(900)), "LIKELY", "had no leader"),
+    "no leader when it was complete": (
+        LOSS,
+        DECIDED,
+        of(until(900, 100, None), elected(900)),
+        "LIKELY",
+        "had no leader",
+    ),
+    "no leader just later": (LOSS, DECIDED, of(until(900, 101, None), elected(900)), None, "had no leader"),
     "no leader only later": (LOSS, DECIDED, of(elected(5_000, leader=None)), None, "had no leader"),
     "a lowered feature": (LOSS, DECIDED, of(lowered=(LOWERED,)), "LIKELY", "was lowered"),
     "no leader, so no marker": (STUCK, PREPARED, of(LEADERLESS), "PROVEN", "no leader"),
+    "a leader that is none": (STUCK, PREPARED, of(LEADERLESS), None, "not reachable"),
     "a leader": (STUCK, PREPARED, of(elected(None)), None, "has no leader, so"),
     "no leader of the coordinator's partition": (LATE, OPENED, led(LEADERLESS), "PROVEN", "nobody acts"),
     "a fenced coordinator": (

@@ -9,7 +9,7 @@ import pytest
 from tests.support.dossier_samples import COORDINATOR, COPY, FACTS, NOON, ONE
 from txnlib.core.copies import CoverageRow
 from txnlib.core.verdicts.cluster_facts import ClusterFacts
-from txnlib.core.verdicts.coordinators import CoordinatorPartition, uncertainties
+from txnlib.core.verdicts.coordinators import CoordinatorPartition, Coordinators, uncertainties
 
 FOLLOWER = replace(
     COPY, source="raw:2", broker="2", role="OTHER", is_current=False, is_judged=False, known_until_ms=NOON
@@ -41,6 +41,8 @@ DAMAGE = [
     ((CORRUPT, FOLLOWER), -1, False),
     ((CORRUPT, replace(FOLLOWER, is_current=True)), None, True),
     ((CORRUPT, replace(FOLLOWER, is_current=True, survives_until=99)), -1, False),
+    ((replace(CORRUPT, end_offset=120), replace(FOLLOWER, is_current=True, survives_until=119)), -1, False),
+    ((replace(CORRUPT, end_offset=120), replace(FOLLOWER, is_current=True, survives_until=120)), None, True),
     ((replace(CUT, damaged_offset=None),), -1, False),
     ((replace(COPY, log_start_offset=5000),), None, False),
     ((replace(COPY, read_from_offset=5000),), None, False),
@@ -84,6 +86,7 @@ def test_a_copy_begins_at_the_start_of_a_compacted_log_or_lacks_segments():
 UNCERTAIN = [
     ({}, None),
     ({"status": "MISSING"}, "was not captured"),
+    ({"tail": "UNOPENED"}, "could not be opened"),
     ({"leader_basis": None}, "is not known for certain"),
     ({"leader_basis": "METADATA_LOG_UNCONFIRMED"}, "is not known for certain"),
     ({"leader_basis": "METADATA_LOG"}, None),
@@ -158,3 +161,16 @@ def test_all_coordinators_are_known_as_far_as_the_least_known_one():
 )
 def test_a_leader_is_known_for_certain_or_not_at_all(change, expected):
     assert replace(COPY, **change).has_leader is expected
+
+
+@pytest.mark.parametrize(("printed_ms", "said"), [(ONE + 1_001, True), (ONE + 1_000, False), (None, False)])
+def test_a_text_that_shows_newer_records_than_a_copy_makes_it_old(printed_ms, said):
+    printed = replace(FOLLOWER, source="console:.", newest_stamp_ms=printed_ms)
+    assert any("newer than its copy" in text for text in uncertainties(of(COPY, printed))) is said
+    assert not uncertainties(of(COPY, replace(printed, source="raw:2")))
+
+
+def test_a_leader_that_may_be_lost_in_the_metadata_log_is_that_of_any_of_them():
+    hidden = of(replace(COPY, leader_basis="METADATA_LOG_DAMAGED"))
+    assert Coordinators((of(COPY), hidden)).is_leader_hidden
+    assert not Coordinators((of(COPY), CoordinatorPartition(partition=4))).is_leader_hidden

@@ -152,6 +152,8 @@ def test_M19_a_decision_just_before_an_older_copy_may_be_later_by_another_clock(
     # Its marker is here; or both copies are of one instant.
     assert judged(older, replace(decided, decision=with_marker(COMMITTED, True)))[0] is Verdict.HANGING
     assert judged(PARTITION, replace(decided, ended_ms=ONE - 999))[0] is Verdict.HANGING
+    assert judged(PARTITION, replace(decided, ended_ms=ONE))[0] is Verdict.HANGING
+    assert judged(PARTITION, replace(decided, ended_ms=ONE + 1))[0] is Verdict.UNKNOWN
 
 
 @pytest.mark.parametrize("coordinator", [NOBODY, COMPLETE, EXPIRED, ROTATED])
@@ -167,6 +169,7 @@ def test_under_transactions_v2_the_same_epoch_proves_that_nothing_ended():
     cleaned = replace(COMPLETE, compacted_ms=ONE, client_transaction_version=2, transaction_version=2)
     assert judged(taken, cleaned)[0] is Verdict.HANGING
     assert judged(taken, replace(cleaned, producer_epoch=6))[0] is Verdict.UNKNOWN
+    assert judged(taken, replace(cleaned, client_transaction_version=1))[0] is Verdict.UNKNOWN
 
 
 # Age.
@@ -329,7 +332,10 @@ OLDER = replace(COMPLETE, known_until_ms=ONE - 10 * MINUTE)
         ({"written_after_ms": NOON + 5 * MINUTE}, False),
         ({"written_after_ms": NOON + 5 * MINUTE + 3}, True),  # no stamp near it confirms the client's clock
         ({"is_broker_clock": True}, False),
+        ({"is_broker_clock": True, "written_after_ms": ONE - 10 * MINUTE}, False),
         ({"is_broker_clock": True, "written_after_ms": ONE - 10 * MINUTE + 1}, True),
+        ({"is_broker_clock": True, "hides_stamps": True}, True),
+        ({"is_broker_clock": True, "last_timestamp_ms": None}, True),
         ({"written_before_ms": NOON, "is_written_after_coordinator": True}, True),
     ],
 )
@@ -372,3 +378,27 @@ def test_an_age_is_proven_by_brokers_clocks_and_by_the_coordinator_that_has_it(h
     of = case(replace(PARTITION, **here), replace(ONGOING, start_ms=START_MS, **there))
     assert proven_since_ms(of) == since
     assert judge(of).age_basis == clock
+
+
+#: What is changed at the partition and at its coordinator, which began it before noon -> the doubt.
+OF_EXPECTED = [
+    ({}, {}, None),
+    # Late only at the instant of the audit.
+    (OLD, {}, Reason.PARTITION_COPY_NOT_CURRENT),
+    ({**OLD, "known_until_ms": NOON + 30 * MINUTE}, {}, None),
+    ({**OLD, "last_timestamp_ms": ONE - 5 * MINUTE}, {}, None),
+    # Up to when an old copy is known, is not: then what is Ongoing need not be in it.
+    ({"known_until_ms": None, "ends": End.TORN}, {}, Reason.CAPTURE_SKEW),
+    ({"known_until_ms": None}, {}, None),
+]
+
+
+@pytest.mark.parametrize(("here", "there", "reason"), OF_EXPECTED)
+def test_a_transaction_that_is_expected_ages_only_up_to_its_copies(here, there, reason):
+    long = replace(LONG, transaction_timeout_ms=2 * 60 * MINUTE, **there)
+    found = judged(replace(PARTITION, **here), long)
+    assert (found[1] if found[0] is Verdict.UNKNOWN else None) is reason
+
+
+def test_a_decision_ages_no_copy():
+    assert judged(replace(PARTITION, **OLD), PREPARED)[0] is not Verdict.UNKNOWN

@@ -236,6 +236,11 @@ def test_a_pair_is_of_each_other_only():
     assert histories(two, [marker(10), marker(15)], clocks).pairs == []
     assert histories([replace(two[0], completed_ms=None)], [marker(10)], clocks).pairs == []
     assert histories([replace(two[0], partitions=None)], [marker(10)], clocks).pairs == []
+    # One that is not complete is in no pair; nor may it have the marker of one.
+    waiting = [two[0], decision(490, takes=None, partitions=listed)]
+    assert histories(waiting, [marker(10), marker(500)], clocks).fits == [[0, 1], [1, 0]]
+    assert histories(waiting, [marker(10), marker(500)], clocks).costs == [[0, None], [None, 0]]
+    assert [each.is_alone for each in histories(waiting, [marker(10)], clocks).marked()] == [True, False]
 
 
 # ---- Every history, one by one
@@ -319,3 +324,13 @@ def test_of_a_large_group_the_newest_are_compared():
     many = tuple(decision(1_000 * number) for number in range(205))
     group = MarkerGroup(topic="", partition=0, decisions=many, markers=(marker(204_010),))
     assert stored_match(group, ALL_OF_ONE) == [*[StoredMatch()] * 204, StoredMatch(number=0)]
+
+
+def test_only_in_front_of_a_group_without_a_pair_a_decision_may_be_hidden():
+    """By two clocks, the marker is as near to the decision as to one that was complete when that began."""
+    waiting, near = decision(1_000, takes=None), replace(marker(900), ms=NOON + 970)
+    group = MarkerGroup(topic="", partition=0, decisions=(waiting,), markers=(near,))
+    assert stored_match(group, FAR_APART) == [StoredMatch(possible_offsets=(900,))]
+    assert stored_match(replace(group, has_pair=True), FAR_APART) == [StoredMatch(number=0)]
+    behind = replace(group, decisions=(decision(0), waiting), markers=(marker(10), near))
+    assert stored_match(behind, FAR_APART) == [StoredMatch(number=0), StoredMatch(number=1)]

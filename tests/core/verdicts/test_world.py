@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from tests.support.cases import derived
 from tests.support.dossier_samples import (
     BEFORE_MS,
     CLAIM,
@@ -14,8 +13,6 @@ from tests.support.dossier_samples import (
     COORDINATOR,
     COPY,
     DECISION,
-    DOSSIER,
-    FACTS,
     LOST,
     MARKER,
     MINUTE,
@@ -24,19 +21,25 @@ from tests.support.dossier_samples import (
     ORPHAN,
     SPAN,
     judged,
-    placed,
 )
 from txnlib.core.cluster_metadata import Election
-from txnlib.core.copies import CopyBeside, LeaderEpoch
+from txnlib.core.copies import CopyBeside, LeaderEpoch, TruncatedEpoch
 from txnlib.core.kafka.transaction_log import TopicPartition
-from txnlib.core.verdicts.case import Case
 from txnlib.core.verdicts.clocks import Clocks
 from txnlib.core.verdicts.compared_clocks import ClockBounds
 from txnlib.core.verdicts.coordinators import PartitionFacts
-from txnlib.core.verdicts.dossier import Carried, EarlierAudit, OddStep, Owner, SiblingMarkers, UnexplainedCommit
-from txnlib.core.verdicts.earlier_audits import telling
+from txnlib.core.verdicts.dossier import (
+    Carried,
+    EarlierAudit,
+    EpochStamps,
+    Hole,
+    OddStep,
+    Owner,
+    SiblingMarkers,
+    UnexplainedCommit,
+)
 from txnlib.core.verdicts.reason import Reason
-from txnlib.core.verdicts.scene import COMPARED, MOST_COMPARED, Scene
+from txnlib.core.verdicts.scene import COMPARED, MOST_COMPARED
 from txnlib.core.verdicts.world import AXIOMS, Axiom
 
 #: Leaders changed since, and nothing shows how.
@@ -48,6 +51,8 @@ OLD = replace(
 )  # fmt: skip
 MARKED_EARLIER = {"span": {"markers": ()}, "copy": {"leader_epoch": 4, "log_start_offset": 20}}
 UNSTAMPED = {"stamps": (replace(SPAN.stamps[0], before_ms=None),), "markers": ()}
+#: Retention removed the beginning.
+CUT_OFF = {"copy": {"log_start_offset": 20}}
 #: Nothing shows that no other leader followed.
 BARE = {"copy": {"checkpoint_leader_epoch": None}}
 STAMPED = {"stamps": (replace(SPAN.stamps[0], before_ms=NOON - 500),)}
@@ -81,11 +86,68 @@ SEEN = EarlierAudit(
     carried=Carried(coordinator_partition=3, until_offset=80, decisions=(DECISION,)),
 )  # fmt: skip
 
+#: An ABORT that its coordinator has no marker of: it began before the first batch, and the batch was before its end.
+OPENED = replace(
+    LOST, outcome="ABORT", start_ms=NOON - 500, said_ms=NOON + 2 * MINUTE, prepared_ms=None,
+    completed_ms=NOON + 2 * MINUTE,
+)  # fmt: skip
+#: An election that may have lost decisions of its coordinator, and nothing shows which leaders the partition had.
+ELECTED = {"coordinator": {"elections": (UNCLEAN,)}, **BARE}
+ALONE = replace(
+    LOST, outcome="ABORT", first_epoch=5, decided_epoch=6, transaction_version=2, client_transaction_version=2,
+    prepared_ms=None,
+)  # fmt: skip
+#: A decision without times, in front of the one whose marker is here.
+UNDATED = replace(
+    DECISION, first_record_offset=50, last_record_offset=52, start_ms=None, said_ms=None, prepared_ms=None,
+    completed_ms=None,
+)  # fmt: skip
+LATE = replace(LOST, start_ms=NOON + 29 * MINUTE, said_ms=NOON + 30 * MINUTE, completed_ms=NOON + 31 * MINUTE)
+CUT = {"truncated": (TruncatedEpoch(leader_epoch=3, from_offset=40),)}
+WEEK = 7 * 24 * 60 * MINUTE
+AN_ABORT = replace(DECISION, outcome="ABORT", state="CompleteAbort")
+ITS_MARKER = {"span": {"markers": (replace(MARKER, type="ABORT"),)}}
+#: As far as the clock of the captures may differ from that of the coordinator.
+SEEN_BEHIND_MS = LOST.completed_ms + 5 * MINUTE
+
+
+def seen_at(ms: int, **changes: object) -> EarlierAudit:
+    """An earlier audit of copies of that time, which read nothing of the coordinator."""
+    return replace(SEEN, copied_ms=ms, **{"carried": None, **changes})
+
+
+def read_until(ms: int) -> dict[str, object]:
+    """A second COMMIT marker here, which only a decision in a hole can explain; and when what an earlier audit read in
+    front of the hole was written."""
+    carried = replace(SEEN.carried, until_ms=ms)
+    return {"markers": (MARKER, EXTRA), "earlier": (replace(SEEN, carried=carried),)}
+
+
+def hidden_until(**changes: object) -> dict[str, object]:
+    """An earlier audit that read all that is left, and of what it lacked the newest was a minute older."""
+    hole = Hole(end_offset=75, ms=NOON + MINUTE)
+    carried = {"copied_ms": SEEN.copied_ms, "holes": (hole,), **changes}
+    span = {"earlier": (replace(SEEN, carried=replace(SEEN.carried, **carried)),)}
+    return {**only_left(), "claim": {"record_offset": 80}, "span": span, **CHANGED}
+
+
+def elsewhere(ms: int, kind: str) -> tuple[SiblingMarkers, ...]:
+    """A marker on another partition that no decision explains."""
+    commit = {"newest_unexplained_commit_ms": ms} if kind == "COMMIT" else {}
+    return (SiblingMarkers(topic="foo", partition=6, newest_unexplained_ms=ms, **commit),)
+
+
 #: (the premise, what is changed, whether it is proven that no COMMIT includes the records)
 GRID = [
     # What is in front of the first batch is older.
     (Axiom.ORDER, {"dossier": {"decisions": (OLD,)}, **MARKED_EARLIER}, True),
     (Axiom.ORDER, {"dossier": {"decisions": (OLD,)}, **MARKED_EARLIER, "span": UNSTAMPED}, False),
+    (Axiom.ORDER, {"dossier": {"decisions": (UNDATED, DECISION)}, **CHANGED}, True),
+    # A stamp in front that is left shows that retention removed no marker behind it.
+    (Axiom.ORDER, {"dossier": {"decisions": (replace(OLD, outcome="ABORT"),)}, **CUT_OFF, "span": {
+        "markers": (), "stamps": (replace(SPAN.stamps[0], before_ms=OLD.said_ms - 1),)}}, False),
+    (Axiom.ORDER, {"dossier": {"decisions": (replace(OLD, outcome="ABORT"),)}, **CUT_OFF, "span": {
+        "markers": (), "stamps": (replace(SPAN.stamps[0], before_ms=OLD.said_ms),)}}, True),
     # Three pairs show how far two clocks are apart; fewer do not; and clocks that moved prove little.
     (Axiom.CLOCKS, {**ONE_COMMIT, "facts": bounds(-5, 5)}, True),
     (Axiom.CLOCKS, {**ONE_COMMIT, "facts": bounds(-5, 5, 2)}, False),
@@ -96,15 +158,41 @@ GRID = [
     # Two that were never compared may be apart as far as one of them is from others.
     (Axiom.CLOCKS, {**ONE_COMMIT, "dossier": {"decisions": (OLD,)}, "facts": {}}, True),
     (Axiom.CLOCKS, {**ONE_COMMIT, "dossier": {"decisions": (OLD,)}, "facts": bounds(-9**7, -9**7, 3, "9")}, False),
+    # Nor does a clock of a former leader differ by more than five minutes, whatever it stamped.
+    (Axiom.CLOCKS, {"span": {"markers": (replace(MARKER, leader_epoch=2, ms=MARKER.ms - 4 * MINUTE),)}}, True),
+    (Axiom.CLOCKS, {"span": {"markers": (replace(MARKER, leader_epoch=2, ms=MARKER.ms - 6 * MINUTE),)}}, False),
+    (Axiom.CLOCKS, {"dossier": {"decisions": (OLD,)}, **MARKED_EARLIER, "span": {"markers": (), "stamps": (
+        replace(SPAN.stamps[0], leader_epoch=2),)}}, True),
+    (Axiom.CLOCKS, {**only_left(), "coordinator": replace(COMPACTED, hole_ms=BEFORE_MS - 6 * MINUTE), **AT_ANOTHER,
+        **CHANGED, "span": {"markers": ()}}, True),
+    (Axiom.CLOCKS, {**only_left(), "coordinator": replace(COMPACTED, hole_ms=BEFORE_MS - 4 * MINUTE), **AT_ANOTHER,
+        **CHANGED, "span": {"markers": ()}}, False),
+    # Of two stamps that contradict each other, neither counts.
+    (Axiom.CLOCKS, {"span": {"stamps": (*SPAN.stamps, EpochStamps(leader_epoch=2, before_ms=ONE - MINUTE))}}, True),
+    # A Prepare has the clock of its own leader epoch, which is not that of the record behind it.
+    (Axiom.CLOCKS, {"dossier": {"decisions": (replace(DECISION, coordinator_epoch=18, stamped_epoch=19,
+        said_ms=NOON + MINUTE),)}}, True),
+    (Axiom.CLOCKS, {"dossier": {"decisions": (replace(DECISION, stamped_epoch=19, said_ms=NOON + MINUTE),)}}, False),
     # A decision that is complete has its marker here, unless it may be lost.
     (Axiom.EVERY_MARKER, {"dossier": {"decisions": (DECISION, LOST)}}, False),
     (Axiom.EVERY_MARKER, {"dossier": {"decisions": (DECISION, replace(LOST, partitions=()))}}, True),
     (Axiom.EVERY_MARKER, {"dossier": {"decisions": (DECISION, replace(LOST, outcome="ABORT"))}, **CHANGED}, True),
     (Axiom.EVERY_MARKER, {"dossier": {"decisions": (DECISION, replace(LOST, outcome="ABORT"))}}, False),
+    # A second marker does not take that of the first decision.
+    (Axiom.EVERY_MARKER, {"dossier": {"decisions": (OLD, DECISION)}, "span": {"markers": (
+        replace(MARKER, offset=35, ms=OLD.said_ms + 10), MARKER)}}, True),
     # Only an ABORT may be one by hand, or one that its coordinator lost.
     (Axiom.ONE_DECISION, {"span": {"markers": (MARKER, EXTRA)}}, False),
     (Axiom.ONE_DECISION, {"span": {"markers": (MARKER, replace(EXTRA, type="ABORT"))}}, True),
     (Axiom.ONE_DECISION, {"span": {"markers": (MARKER, replace(EXTRA, type="ABORT"))}, **CHANGED}, False),
+    (Axiom.ONE_DECISION, {"dossier": {"decisions": (AN_ABORT,)}, **ITS_MARKER, **CHANGED}, True),
+    (Axiom.ONE_DECISION, {"dossier": {"decisions": (LOST, replace(AN_ABORT, first_record_offset=80,
+        last_record_offset=82, start_ms=NOON + 2_000, said_ms=NOON + 3_000, completed_ms=NOON + 4_000))}, **ITS_MARKER,
+        **CHANGED, **AT_ANOTHER}, False),
+    # A marker elsewhere that no decision explains: others may be lost, too, but for what compaction removed.
+    (Axiom.ONE_DECISION, {"span": {"siblings": elsewhere(NOON, "ABORT")}, **CHANGED}, False),
+    (Axiom.ONE_DECISION, {**only_left(), "span": {"siblings": elsewhere(NOON + 15 * MINUTE, "COMMIT")}}, True),
+    (Axiom.ONE_DECISION, {**only_left(), "span": {"siblings": elsewhere(NOON + 15 * MINUTE + 1, "COMMIT")}}, False),
     # A repeat is written before the decision is complete.
     (Axiom.ONE_DECISION, {"span": {"markers": (MARKER, replace(MARKER, offset=41, ms=MARKER.ms + 10))}}, True),
     # A hidden decision is complete before the next one begins.
@@ -112,6 +200,22 @@ GRID = [
         first_record_offset=92, last_record_offset=94),)}, "span": STAMPED, **BARE}, True),
     (Axiom.ONE_AT_A_TIME, {**only_left(), "dossier": {"decisions": (replace(LOST, outcome="ABORT",
         start_ms=NOON + 500, first_record_offset=92, last_record_offset=94),)}, "span": STAMPED, **BARE}, False),
+    (Axiom.ONE_AT_A_TIME, {**only_left(), "coordinator": replace(COMPACTED, hole_offset=94), "dossier": {"decisions": (
+        replace(LOST, outcome="ABORT", first_record_offset=92, last_record_offset=94),)}, "span": STAMPED,
+        **BARE}, True),
+    # What began before an ABORT ends with it, whatever its coordinator lost, if it was not complete before.
+    (Axiom.ONE_AT_A_TIME, {"dossier": {"decisions": (DECISION, OPENED)}, "span": STAMPED, **ELECTED}, True),
+    (Axiom.ONE_AT_A_TIME, {"dossier": {"decisions": (DECISION, replace(OPENED, start_ms=NOON - 499))}, "span": STAMPED,
+        **ELECTED}, False),
+    (Axiom.ONE_AT_A_TIME, {"dossier": {"decisions": (DECISION, replace(OPENED, said_ms=None))}, "span": STAMPED,
+        **ELECTED}, False),
+    (Axiom.ONE_AT_A_TIME, {"dossier": {"decisions": (DECISION, replace(OPENED, partitions=None))}, "span": STAMPED,
+        **ELECTED}, False),
+    (Axiom.ONE_AT_A_TIME, {"dossier": {"decisions": (DECISION, replace(OPENED, said_ms=NOON + 1,
+        completed_ms=NOON + 2))}, "span": STAMPED, **ELECTED}, False),
+    *((Axiom.ONE_AT_A_TIME, {**only_left(), "dossier": {"decisions": (replace(OPENED, first_record_offset=first,
+        last_record_offset=94),)}, "coordinator": replace(COMPACTED, elections=(UNCLEAN,)), "span": STAMPED, **BARE},
+        is_proven) for first, is_proven in [(90, True), (89, False)]),
     # Compaction keeps the newest record of an id, and hides none of an id behind it.
     (Axiom.COMPACTION, {**only_left(), **CHANGED}, False),
     (Axiom.COMPACTION, {**only_left(), "coordinator": replace(COMPACTED, hole_ms=MARKER.ms + 9), "span": STAMPED,
@@ -120,6 +224,8 @@ GRID = [
     (Axiom.COMPACTION, {"coordinator": COMPACTED, "claim": {"complete_from": 61}, **CHANGED}, True),
     (Axiom.COMPACTION, {**only_left(state="Empty", producer_epoch=0, highest_epoch=9), **CHANGED,
         "span": {"markers": ()}}, True),
+    (Axiom.COMPACTION, {**only_left(), "coordinator": replace(COMPACTED, hole_ms=MARKER.ms + 9), **BARE, "span": {
+        **STAMPED, **ITS_MARKER["span"]}}, True),
     # What an election, a crash or a topic that was made again may lose.
     (Axiom.LOSS, only_left(), True),
     (Axiom.LOSS, {**only_left(), "place": {"elections": (replace(UNCLEAN, is_unclean=False, is_after_crash=True),)}},
@@ -127,10 +233,28 @@ GRID = [
     (Axiom.LOSS, {"coordinator": {"elections": (UNCLEAN,)}}, False),
     (Axiom.LOSS, {"coordinator": {"elections": (replace(UNCLEAN, at_ms=NOON - 10 * MINUTE),)}}, True),
     (Axiom.LOSS, {"coordinator": {"elections": (replace(UNCLEAN, is_unclean=False, is_after_crash=True),)}}, False),
+    (Axiom.LOSS, {"coordinator": {"truncated_ids": (132,)}, "coordinator_copy": CUT}, False),
+    (Axiom.LOSS, {"coordinator": {"truncated_ids": (133,)}, "coordinator_copy": CUT}, True),
+    (Axiom.LOSS, {"coordinator": {"truncated_ids": (132,)}}, True),
     # An epoch that no record has.
     (Axiom.EPOCHS, {"claim": {"highest_epoch": 5}}, True),
     (Axiom.EPOCHS, {"claim": {"highest_epoch": 4}}, False),
     (Axiom.EPOCHS, {"span": {"coordinator_epoch": 20}, "coordinator": {"newest_coordinator_epoch": 19}}, False),
+    (Axiom.EPOCHS, only_left(highest_epoch=5), True),
+    (Axiom.EPOCHS, only_left(highest_epoch=4), False),
+    (Axiom.EPOCHS, only_left(highest_epoch=4, owner=Owner.ROTATED), True),
+    (Axiom.EPOCHS, {"claim": {"highest_epoch": 4, "owner": Owner.ROTATED}}, False),
+    (Axiom.EPOCHS, {**only_left(highest_epoch=0), "span": {"producer_epoch": 0, "first_epoch": 0,
+        "markers": ()}}, True),
+    # A COMMIT has the epoch of its records, or the one after; under transactions v2 always that.
+    *((Axiom.EPOCHS, {"dossier": {"decisions": (DECISION, replace(LOST, decided_epoch=epoch, transaction_version=version
+        ))}, **CHANGED}, is_proven) for epoch, version, is_proven in [
+        (4, 0, True), (5, 0, False), (6, 0, False), (7, 0, True), (5, 2, True), (6, 2, False), (7, 2, True),
+        (None, 0, False)]),
+    # One of an epoch of its own is the only one, unless its coordinator lost records behind its first one.
+    *((Axiom.EPOCHS, {"dossier": {"decisions": (DECISION, replace(ALONE, said_ms=said_ms, completed_ms=said_ms + 1))},
+        "claim": {"odd_steps": (replace(STEP, epoch=7, offset=offset),)}, "span": STAMPED, **BARE}, is_proven)
+      for offset, said_ms, is_proven in [(70, NOON + 1_000, True), (71, NOON + 1_000, False), (71, NOON - 501, True)]),
     # Transactions v2 leave nothing open below their coordinator's epoch.
     (Axiom.REGISTERED, {**only_left(producer_epoch=5), "facts": {"transaction_version": 2}}, True),
     (Axiom.REGISTERED, {**only_left(producer_epoch=6), "facts": {"transaction_version": 2}}, False),
@@ -140,9 +264,17 @@ GRID = [
     (Axiom.ORIGINS, {"coordinator": {"elections": (replace(BORN, offset=None),)}}, True),
     (Axiom.ORIGINS, {"claim": {"is_first_assigned": True, "created_ms": NOON - 3 * MINUTE}}, True),
     (Axiom.ORIGINS, {"claim": {"is_first_assigned": True, "created_ms": NOON + 10 * MINUTE}}, False),
+    (Axiom.ORIGINS, {"claim": {"created_ms": NOON + 10 * MINUTE}}, True),
     (Axiom.ORIGINS, {"dossier": ORPHAN}, True),
     (Axiom.ORIGINS, {"dossier": ORPHAN, "span": {"markers": (MARKER,)}}, False),
     (Axiom.ORIGINS, {"dossier": ORPHAN, "span": {"markers": (replace(MARKER, ms=NOON - 9 * 24 * 60 * MINUTE),)}}, True),
+    (Axiom.ORIGINS, {"dossier": ORPHAN, "span": {"markers": (replace(MARKER, ms=ONE - WEEK),)}}, True),
+    (Axiom.ORIGINS, {"dossier": ORPHAN, "span": {"markers": (replace(MARKER, ms=ONE - WEEK + 1),)}}, False),
+    # What is lost behind a record is of no older producer id that no coordinator knows.
+    (Axiom.ORIGINS, {"dossier": ORPHAN, "coordinator": {"lost_commit": "offset 3 of bar-0", "lost_commit_ms": NOON,
+        "lost_commit_since_ms": NOON + 6 * MINUTE}}, False),
+    (Axiom.ORIGINS, {"dossier": ORPHAN, "coordinator": {"lost_commit": "offset 3 of bar-0", "lost_commit_ms": NOON,
+        "lost_commit_since_ms": NOON + 6 * MINUTE + 1}}, True),
     # What a log lacks, though no offset is missing.
     (Axiom.CONTENT, {"coordinator": {"newest_marker_epoch": 19}}, True),
     (Axiom.CONTENT, {"coordinator": {"newest_marker_epoch": 20}}, False),
@@ -153,6 +285,9 @@ GRID = [
     (Axiom.CONTENT, {"claim": {"odd_steps": (replace(STEP, epoch=7),)}}, False),
     (Axiom.CONTENT, {"claim": {"odd_steps": (replace(STEP, epoch=7, state="PrepareAbort"),)}}, True),
     (Axiom.CONTENT, {"claim": {"odd_steps": (replace(STEP, epoch=8, state="PrepareAbort"),)}}, False),
+    (Axiom.CONTENT, {"claim": {"odd_steps": (replace(STEP, epoch=6, state="PrepareCommit"),)}}, True),
+    (Axiom.CONTENT, {"claim": {"odd_steps": (replace(STEP, epoch_before=0, epoch=1, state="PrepareCommit"),)}}, True),
+    (Axiom.CONTENT, {"claim": {"odd_steps": (replace(STEP, epoch_before=0, epoch=2, state="PrepareCommit"),)}}, False),
     (Axiom.CONTENT, {"claim": {"odd_steps": (replace(STEP, start_ms=2, state="PrepareCommit"),)}}, False),
     (Axiom.CONTENT, {"claim": {"odd_steps": (replace(STEP, state="Empty"),)}}, True),
     (Axiom.CONTENT, {"claim": {"odd_steps": (replace(STEP, state="Empty", listed_before=HERE),)}}, False),
@@ -161,6 +296,32 @@ GRID = [
     (Axiom.CARRIED, {**only_left(), "claim": {"record_offset": 80}, "span": {"earlier": (SEEN,)}, **CHANGED}, True),
     (Axiom.CARRIED, {**only_left(), "claim": {"record_offset": 80}, "span": {"earlier": (
         replace(SEEN, topic_id="BBBB"),)}, **CHANGED}, False),
+    # A decision in a hole is behind what was read in front of it, and behind the copies of that audit.
+    (Axiom.CARRIED, {**only_left(), "span": read_until(EXTRA.ms)}, True),
+    (Axiom.CARRIED, {**only_left(), "span": read_until(EXTRA.ms + 1)}, False),
+    *((Axiom.CARRIED, {**only_left(record_ms=record_ms), "span": {
+        "siblings": elsewhere(copied_ms - behind_ms, "COMMIT"), "earlier": (replace(SEEN, copied_ms=copied_ms,
+        carried=replace(SEEN.carried, is_current=True)),)}}, is_proven)
+      for copied_ms in (NOON + 7 * MINUTE,) for behind_ms, record_ms, is_proven in [
+        (5 * MINUTE - 1, ONE, True), (5 * MINUTE, ONE, False), (5 * MINUTE, None, False),
+        # That copy was older than its id's newest record, which it did not have.
+        (5 * MINUTE, copied_ms, True)]),
+    # What was complete before the copy of an audit was not lost behind it.
+    (Axiom.CARRIED, hidden_until(), True),
+    (Axiom.CARRIED, hidden_until(holes=(Hole(end_offset=75, ms=SEEN.copied_ms + 1),)), False),
+    (Axiom.CARRIED, hidden_until(holes=(Hole(end_offset=75, ms=NOON + MINUTE, until_run="other"),)), False),
+    # No leader that could have lost its marker followed until an audit saw it open still.
+    *((Axiom.CARRIED, {"dossier": {"decisions": (DECISION, LOST)}, "span": {"earlier": audits}, **CHANGED}, is_proven)
+      for audits, is_proven in [
+        ((seen_at(SEEN_BEHIND_MS - 1),), False),
+        ((seen_at(SEEN_BEHIND_MS),), True),
+        ((seen_at(SEEN_BEHIND_MS, newest_leader_epoch=None),), False),
+        ((seen_at(SEEN.copied_ms), seen_at(SEEN_BEHIND_MS, run_id="second", as_of_ms=ONE)), True),
+    ]),
+    # A copy that is older than one before shows no leader for longer.
+    (Axiom.CARRIED, {"dossier": {"decisions": (DECISION, LATE)}, "copy": {"leader_epoch": 6}, "span": {"earlier": (
+        seen_at(NOON + 10 * MINUTE, newest_leader_epoch=4),
+        seen_at(NOON + 50 * MINUTE, run_id="second", as_of_ms=ONE))}}, False),
     (Axiom.CARRIED, {"span": {"earlier": (replace(SEEN, carried=replace(SEEN.carried, odd_steps=(
         replace(STEP, epoch=8),))),)}}, False),
     (Axiom.CARRIED, {"span": {"earlier": (replace(SEEN, carried=replace(SEEN.carried, unexplained=(
@@ -214,31 +375,6 @@ def test_no_decision_follows_a_night_on_which_a_producer_id_had_been_given_up(re
     assert row.safety[2].holds is is_proven
 
 
-#: Changes to what an earlier audit read, and to its row -> whether it read all of the decision before it copied the
-#: partition. The clocks of the two differ by less than a second.
-DECIDED_MS = DECISION.completed_ms
-READ = [
-    ({}, {}, True),
-    ({"coordinator_partition": 4}, {}, False),
-    ({"until_offset": DECISION.last_record_offset}, {}, True),
-    ({"until_offset": DECISION.last_record_offset - 1}, {}, False),
-    ({}, {"copied_ms": DECIDED_MS + 1_000}, True),
-    ({}, {"copied_ms": DECIDED_MS + 999}, False),
-    ({"copied_ms": DECIDED_MS}, {"copied_ms": DECIDED_MS}, True),
-    ({"copied_ms": DECIDED_MS - 1}, {"copied_ms": DECIDED_MS - 1}, False),
-    ({}, {"copied_ms": None}, False),
-    (None, {}, False),
-]
-
-
-@pytest.mark.parametrize(("read", "changes", "expected"), READ)
-def test_an_earlier_audit_read_what_was_complete_before_its_copy(read, changes, expected):
-    carried = None if read is None else replace(SEEN.carried, **read)
-    scene = Scene(Case(dossier=DOSSIER, span=SPAN, facts=placed(FACTS, {})))
-    derived(scene.case, clocks_differ_ms=1_000)
-    assert scene.has_read(replace(SEEN, carried=carried, **changes), DECISION) is expected
-
-
 @pytest.mark.parametrize(("leader_epoch", "is_proven"), [(3, True), (0, False)])
 def test_what_lacks_its_marker_in_front_was_lost_by_a_leader_before(leader_epoch, is_proven):
     """The log has its beginning. Where its first leader wrote the batch, nothing was lost in front of it."""
@@ -247,16 +383,6 @@ def test_what_lacks_its_marker_in_front_was_lost_by_a_leader_before(leader_epoch
     whole = {"leader_epoch": 4, "log_start_offset": 0, "read_from_offset": 0, "first_offset": 0}
     row = judged(dossier={"decisions": (older, DECISION)}, span={"checks": checks}, copy=whole)
     assert row.safety[2].holds is is_proven
-
-
-def test_of_years_of_nights_those_count_that_tell_something_new():
-    nights = [replace(SEEN, run_id=str(number), newest_leader_epoch=number // 100) for number in range(400)]
-    kept = [0, 99, 100, 199, 200, 299, 300, 396, 397, 398, 399]
-    assert [int(each.run_id) for each in telling(nights, ())] == kept
-    assert [int(each.run_id) for each in telling(nights, ("7", None))] == sorted([*kept, 7])
-    nights[50] = replace(nights[50], reason=Reason.PRODUCER_ID_ROTATED)
-    assert [int(each.run_id) for each in telling(nights, ())] == sorted([*kept, 49, 50, 51])
-    assert telling((), ()) == []
 
 
 @pytest.mark.parametrize(("kind", "is_proven"), [("COMMIT", False), ("ABORT", True)])
