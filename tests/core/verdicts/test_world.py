@@ -137,6 +137,9 @@ def elsewhere(ms: int, kind: str) -> tuple[SiblingMarkers, ...]:
     return (SiblingMarkers(topic="foo", partition=6, newest_unexplained_ms=ms, **commit),)
 
 
+#: It began before the first batch, and was complete at once.
+EARLY = replace(OPENED, said_ms=NOON + 1, completed_ms=NOON + 2)
+
 #: (the premise, what is changed, whether it is proven that no COMMIT includes the records)
 GRID = [
     # What is in front of the first batch is older.
@@ -226,6 +229,10 @@ GRID = [
         "span": {"markers": ()}}, True),
     (Axiom.COMPACTION, {**only_left(), "coordinator": replace(COMPACTED, hole_ms=MARKER.ms + 9), **BARE, "span": {
         **STAMPED, **ITS_MARKER["span"]}}, True),
+    # Behind an ABORT whose marker is lost, too, a COMMIT may be hidden in a log that is not whole.
+    (Axiom.LOSS, {"dossier": {"decisions": (DECISION, EARLY)}, "span": STAMPED, **BARE}, True),
+    (Axiom.LOSS, {"dossier": {"decisions": (DECISION, EARLY)}, "span": STAMPED, **BARE,
+        "coordinator_copy": {"damaged_offset": 95, "status": "DAMAGED"}}, False),
     # What an election, a crash or a topic that was made again may lose.
     (Axiom.LOSS, only_left(), True),
     (Axiom.LOSS, {**only_left(), "place": {"elections": (replace(UNCLEAN, is_unclean=False, is_after_crash=True),)}},

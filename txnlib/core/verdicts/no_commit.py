@@ -103,8 +103,8 @@ def commits(scene: Worlds, world: World) -> Iterator[Covering]:
         if way.is_complete and scene.lost_markers is None:
             continue
         aborted = (each for each in range(len(scene.decisions)) if each not in world.own)
-        is_compacted = way.is_complete and not has_unexplained
-        if any(_is_aborted(scene, way.times, each) and (is_compacted or _is_in_front(way, each)) for each in aborted):
+        is_first = way.is_in_front and not has_unexplained
+        if any(_is_aborted(scene, way.times, each) and (is_first or _is_in_front(way, each)) for each in aborted):
             continue
         until = complete(NO_RECORD) if way.is_complete else decided(NO_RECORD)
         lost_then = scene.lost_by_audits(way.times, NO_RECORD) if way.is_complete else iter([way.times])

@@ -185,6 +185,8 @@ class Hidden(NamedTuple):
     why: str
     is_complete: bool
     times: Times
+    #: Whether it is in front of all decisions that records show behind the holes of the log.
+    is_in_front: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,7 +254,7 @@ class Worlds(Scene):
             yield Hidden(why, True, before)
             return
         if len(case.dossier.decisions) >= MOST_MARKERS and case.own is None:
-            yield Hidden(f"only the newest {MOST_MARKERS} decisions of its producer were compared", True, before)
+            yield Hidden(f"only the newest {MOST_MARKERS} decisions of its producer were compared", True, before, True)
             return
         if case.is_assigned_behind_holes:
             return
@@ -260,7 +262,7 @@ class Worlds(Scene):
             return  # the newest record of the id assigned the producer id
         for hole in case.holes:
             if (compacted := self._compacted(before, name, hole)) is not None:
-                yield Hidden(f"compaction removed records below offset {hole.end_offset}", True, compacted)
+                yield Hidden(f"compaction removed records below offset {hole.end_offset}", True, compacted, True)
 
     def _lost(self, times: Times, name: str, behind: int | None) -> Iterator[Hidden]:
         """The ways in which its coordinator can have lost it, so that it was perhaps never carried out."""
