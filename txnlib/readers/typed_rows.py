@@ -155,7 +155,8 @@ def _storing(kind: Type) -> Callable[[Any], Any] | None:
 
             @lru_cache
             def reads(of: Any) -> list[tuple[str, str, Callable[[Any], Any] | None]]:
-                return [(name, name if hasattr(of, name) else f"{name}{MS}", store) for name, store in stored]
+                has = {each.name for each in fields(of)} if is_dataclass(of) else {*dir(of)}
+                return [(name, name if name in has else f"{name}{MS}", store) for name, store in stored]
 
             def as_struct(value: Any) -> dict[str, Any] | None:
                 if value is None:
