@@ -155,7 +155,7 @@ def _storing(kind: Type) -> Callable[[Any], Any] | None:
 
             @lru_cache
             def reads(of: Any) -> list[tuple[str, str, Callable[[Any], Any] | None]]:
-                has = {each.name for each in fields(of)} if is_dataclass(of) else {*dir(of)}
+                has = {*dir(of), *(each.name for each in fields(of))} if is_dataclass(of) else {*dir(of)}
                 return [(name, name if name in has else f"{name}{MS}", store) for name, store in stored]
 
             def as_struct(value: Any) -> dict[str, Any] | None:
