@@ -14,8 +14,8 @@ from txnlib.core.sql_text import clock_ms
 from txnlib.core.verdicts.clocks import UNKNOWN
 from txnlib.core.verdicts.cluster_facts import cluster_clocks
 from txnlib.core.verdicts.compared_clocks import MARKER_SLACK_MS
-from txnlib.spark.coordinators.transactions import MATCHED_AT_ONCE, kept_instances
-from txnlib.spark.frames import by_parts, local_rows
+from txnlib.spark.coordinators.transactions import MATCHED_AT_ONCE, ended_instances
+from txnlib.spark.frames import by_parts, kept, local_rows
 from txnlib.spark.joins import quantile, select
 from txnlib.spark.schemas import PRODUCER, TABLES, conform
 from txnlib.spark.windows import NOTHING, SharedWindow
@@ -55,7 +55,7 @@ def measured_clocks(
             named=stamped,
         )
 
-    found = by_parts(kept_instances(coordinator_states), samples, "producer_id", MATCHED_AT_ONCE)
+    found = by_parts(kept(ended_instances(coordinator_states)), samples, "producer_id", MATCHED_AT_ONCE)
     return conform(select(_MEASURED, samples=found), TABLES["measured_clocks"])
 
 

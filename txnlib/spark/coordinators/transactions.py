@@ -42,7 +42,7 @@ def transactions(
     (docs/rules/transactions.md#times-in-coordinator-records).
     `transaction_version`: the level of that feature now; the metadata log shows earlier ones.
     """
-    instances = kept_instances(coordinator_states)
+    instances = ended_instances(coordinator_states)
     level = _level_at_end(cluster_settings, transaction_version)
     decided_by = F.when(F.col("outcome") != "OPEN", ended_by()(F.expr(struct(Ending, _ENDING))))
     ended = kept(instances.withColumns({"ended_by": decided_by, "cluster_transaction_version": F.expr(level)}))
@@ -57,13 +57,13 @@ def transactions(
     return conform(by_parts(ended, with_markers, _DECIDED_FOR, MATCHED_AT_ONCE), TABLES["transactions"])
 
 
-def kept_instances(coordinator_states: DataFrame) -> DataFrame:
+def ended_instances(coordinator_states: DataFrame) -> DataFrame:
     """The transactions, without who ended them and without their markers."""
-    return kept(by_parts(coordinator_states, _ended_instances, "transactional_id", SUMMED_AT_ONCE))
 
+    def summed(states: DataFrame) -> DataFrame:
+        return with_columns(select(_INSTANCES, states=states), _OF_ENDING)
 
-def _ended_instances(coordinator_states: DataFrame) -> DataFrame:
-    return with_columns(select(_INSTANCES, states=coordinator_states), _OF_ENDING)
+    return by_parts(coordinator_states, summed, "transactional_id", SUMMED_AT_ONCE)
 
 
 #: Most transactions that the embedded engine matches with their markers at a time: each takes 10 KB meanwhile. Most

@@ -21,7 +21,7 @@ from txnlib.readers.header_columns import PAGE
 from txnlib.spark.core_udfs import is_batch_valid
 from txnlib.spark.frames import arrow_of, frame_of, kept
 from txnlib.spark.joins import broadcast, bucket_of, end_batches, select, single_batches
-from txnlib.spark.schemas import COPY, TABLES, TOPIC_PARTITION, conform
+from txnlib.spark.schemas import COPY, PRODUCER, TABLES, TOPIC_PARTITION, conform
 from txnlib.spark.windows import SharedWindow
 
 #: Maximum number of odd batches to check. A log has none, or is in a state where more checks would show nothing new.
@@ -100,8 +100,11 @@ _BATCH: Final = (
     "base_offset, last_offset, position, size, segment_base_offset, producer_epoch, base_sequence, last_sequence, "
     "partition_leader_epoch, crc"
 )
-#: The batches of a transaction, and the producer's batch before them. A dump may print a part twice.
-_OF_TRANSACTION: Final = SharedWindow((*COPY, "producer_id", "start_offset"), tuple(_BATCH.split(", ")))
+#: The batches of an open transaction in the judged copy, and the producer's batch before them; a producer has one on a
+#: partition. A dump may print a part twice.
+_OF_TRANSACTION: Final = SharedWindow(
+    PRODUCER, ("base_offset", "last_offset", "position", "size", "segment_base_offset")
+)
 #: Both kinds of batches, each with its file. An aggregate of structs for each transaction would take 5 KB for each.
 _LOCATED: Final = f"""
 SELECT *
