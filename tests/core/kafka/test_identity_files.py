@@ -1,4 +1,4 @@
-"""Whose log directory it is, and of which topic a log: `meta.properties` and `partition.metadata`."""
+"""The broker of a log directory and the topic of a log: `meta.properties` and `partition.metadata`."""
 
 import pytest
 

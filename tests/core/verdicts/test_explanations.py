@@ -103,7 +103,7 @@ def test_records_from_before_a_transaction_are_ended_with_it(stamped, start, is_
 
 
 def test_what_the_tool_does_not_print_is_said():
-    """Its epoch is ahead of that of its coordinator, which lists it."""
+    """Its epoch is ahead of its coordinator's, which lists the partition."""
     ahead = judge(case(replace(PARTITION, producer_epoch=7), ONGOING))
     assert (ahead.verdict, ahead.kafka_find_hanging) == (Verdict.HANGING, False)
     assert "find-hanging does not print it" in ahead.explanation

@@ -328,7 +328,7 @@ def test_a_first_batch_is_not_older_than_its_leader_epoch():
     ("behind_ms", "taken_ms", "epoch", "expected"),
     [
         (NOON + MINUTE, ONE, 3, 3),
-        (ONE, ONE, 4, 4),  # the copy itself is not younger than that of the coordinators
+        (ONE, ONE, 4, 4),  # the partition's copy is not younger than the coordinators' copies
         (ONE + 1, ONE + 2, 4, None),
         (ONE, ONE + 2, 4, 4),
         (None, ONE + 2, 4, None),

@@ -77,7 +77,7 @@ def test_a_transaction_of_a_newer_epoch_began_later(outcome, epoch, version, exp
     assert began_later_by_epoch(of, SPAN) is expected
 
 
-#: Leader epochs of the Prepare and of the last record -> how far the clock of the marker is ahead of those of both.
+#: Leader epochs of the Prepare and of the last record -> how far the marker's clock is ahead of each one's clock.
 STAMPED_BY = [((1, 2), (10, 20)), ((None, 2), (20, 20)), ((1, None), (20, 20)), ((2, 2), (20, 20))]
 
 

@@ -107,7 +107,7 @@ CUT = {"truncated": (TruncatedEpoch(leader_epoch=3, from_offset=40),)}
 WEEK = 7 * 24 * 60 * MINUTE
 AN_ABORT = replace(DECISION, outcome="ABORT", state="CompleteAbort")
 ITS_MARKER = {"span": {"markers": (replace(MARKER, type="ABORT"),)}}
-#: As far as the clock of the captures may differ from that of the coordinator.
+#: As far as the captures' clock may differ from the coordinator's.
 SEEN_BEHIND_MS = LOST.completed_ms + 5 * MINUTE
 
 
@@ -172,7 +172,7 @@ GRID = [
         **CHANGED, "span": {"markers": ()}}, False),
     # Of two stamps that contradict each other, neither counts.
     (Axiom.CLOCKS, {"span": {"stamps": (*SPAN.stamps, EpochStamps(leader_epoch=2, before_ms=ONE - MINUTE))}}, True),
-    # A Prepare has the clock of its own leader epoch, which is not that of the record behind it.
+    # A Prepare has the clock of its own leader epoch; the record behind it has another one.
     (Axiom.CLOCKS, {"dossier": {"decisions": (replace(DECISION, coordinator_epoch=18, stamped_epoch=19,
         said_ms=NOON + MINUTE),)}}, True),
     (Axiom.CLOCKS, {"dossier": {"decisions": (replace(DECISION, stamped_epoch=19, said_ms=NOON + MINUTE),)}}, False),
@@ -181,7 +181,7 @@ GRID = [
     (Axiom.EVERY_MARKER, {"dossier": {"decisions": (DECISION, replace(LOST, partitions=()))}}, True),
     (Axiom.EVERY_MARKER, {"dossier": {"decisions": (DECISION, replace(LOST, outcome="ABORT"))}, **CHANGED}, True),
     (Axiom.EVERY_MARKER, {"dossier": {"decisions": (DECISION, replace(LOST, outcome="ABORT"))}}, False),
-    # A second marker does not take that of the first decision.
+    # A second marker does not take the first decision's.
     (Axiom.EVERY_MARKER, {"dossier": {"decisions": (OLD, DECISION)}, "span": {"markers": (
         replace(MARKER, offset=35, ms=OLD.said_ms + 10), MARKER)}}, True),
     # Only an ABORT may be one by hand, or one that its coordinator lost.

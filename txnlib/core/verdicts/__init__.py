@@ -4,8 +4,8 @@ In reading order:
 
 * `dossier`, `coordinators`, `cluster_facts`: what is gathered, of one producer id and of the cluster;
   `in_sync`: where no coordinator can write
-* `clocks`, `compared_clocks`, `match`: whose clock stamped what, how far any two are apart, and what all histories say
-  of which marker is a decision's
+* `clocks`, `compared_clocks`: whose clock stamped what, and how far any two are apart; `match`: which marker is a
+  decision's, as far as all histories agree
 * `past`, `case`: the case of one open transaction: what is gathered, and what follows from it;
   `files_beside`: what files beside logs know of it; `evidence_records`: its records in words
 * `reason`, `verdict`, `doubt`: the verdict

@@ -167,7 +167,7 @@ class ClusterFacts:
 
     @cached_property
     def leaders_of_missing(self) -> tuple[str, ...]:
-        """The brokers that lead those of them of which there is a copy."""
+        """The leaders of missing coordinator partitions that have a copy."""
         bests = [each.best for each in self.coordinators if each.best and not each.shows_absence]
         leaders = {each.leader for each in bests if each.leader is not None and each.leader != NO_LEADER}
         return tuple(sorted(leaders))

@@ -141,7 +141,7 @@ def _by_pair(bounds: Iterable[ClockBounds]) -> dict[tuple[str, str], _OneOut]:
 class ComparedClocks:
     """What the decisions and markers of other producers show of clocks.
 
-    Which marker of a producer is of which of its own decisions is what a world decides (`world`).
+    A producer's own decisions and markers do not count: a world decides which belong together (`world`).
     """
 
     all: AllBounds

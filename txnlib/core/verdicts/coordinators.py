@@ -225,8 +225,8 @@ class CoordinatorPartition(PartitionFacts, CoordinatorLog):
 
 
 class Loss(NamedTuple):
-    """What shows that decisions are lost. `since_ms`: the time of a record in front of them all; None: not known.
-    `until_offset`: that of one behind them all."""
+    """What shows that decisions are lost. `since_ms`: the time of a record in front of all of them; None: not known.
+    `until_offset`: the offset of a record behind all of them."""
 
     why: str
     since_ms: int | None = None
