@@ -40,7 +40,7 @@ SIDES = {
 
 
 #: The fields that hold a time from a log, where they are gathered or derived; limits are no times.
-ENDS = {"known_until_ms", "ended_ms", "compacted_ms", "earliest_copy_ms"}
+ENDS = {"known_until_ms", "ended_ms", "compacted_ms", "earliest_captured_at_ms"}
 AT_COORDINATOR = ENDS | {each.name for each in fields(Claim)}
 ON_PARTITION = {each.name for of in (OpenSpan, CoverageRow) for each in fields(of)} | NAMES - AT_COORDINATOR
 LIMITS = {"transaction_timeout_ms", "clocks_differ_ms", "coordinators_known_until_ms"}

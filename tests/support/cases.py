@@ -88,7 +88,7 @@ DERIVED = Given(
     pending_ids=(), coordinator_leader=None, coordinators_known_until_ms=None,
 )  # fmt: skip
 #: What the coordinators derive by default.
-OF_COORDINATORS = Given(uncertain_copies=(), earliest_copy_ms=None, unclean_elections=(), is_leader_hidden=False)
+OF_COORDINATORS = Given(uncertain_copies=(), earliest_captured_at_ms=None, unclean_elections=(), is_leader_hidden=False)
 #: Facts that both sides have -> their names in the case, at the coordinator.
 AT_COORDINATOR = {"known_until_ms": "coordinators_known_until_ms"}
 

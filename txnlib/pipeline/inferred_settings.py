@@ -59,8 +59,8 @@ def _know_metadata(run: Run) -> None:
     known = known_metadata(
         MetadataReach() if is_empty else reach(run.tables.read("metadata_log")),
         rows_of_table(run, "segments", CapturedFile),
-        copied_at=lambda source: notes.captured_at(broker_of(source), _FOLDER),
-        captured_at_ms=[ms for name, ms in notes.captured_at_ms.items() if name != DEFAULT_INSTANT],
+        captured_at=lambda source: notes.captured_at(broker_of(source), _FOLDER),
+        captures_ms=[ms for name, ms in notes.captured_at_ms.items() if name != DEFAULT_INSTANT],
     )
     if known is not None:
         facts = {name: value for name, value in asdict(known).items() if value is not None}

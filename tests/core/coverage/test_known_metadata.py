@@ -25,7 +25,7 @@ def known(
     *segments: CapturedFile, log: MetadataReach = REACH, copied: dict[str, int] | None = None
 ) -> KnownMetadata | None:
     instants = {"raw:1": AT + 1} if copied is None else copied
-    return known_metadata(log, segments, copied_at=instants.get, captured_at_ms=instants.values())
+    return known_metadata(log, segments, captured_at=instants.get, captures_ms=instants.values())
 
 
 def fact(name: str, *segments: CapturedFile, **given) -> object:

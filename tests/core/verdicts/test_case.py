@@ -390,7 +390,7 @@ def test_nothing_is_known_of_a_partition_without_a_copy():
 
 @pytest.mark.parametrize(("stamp", "by"), [(ONE + 1_000, ONE), (ONE + 1_001, ONE + 1_001), (None, ONE), (0, ONE)])
 def test_a_copy_is_not_older_than_its_newest_stamp(stamp, by):
-    assert case_of(place={"copies": (replace(COPY, newest_stamp_ms=stamp),)}).captured_at_ms == by
+    assert case_of(place={"copies": (replace(COPY, newest_stamp_ms=stamp),)}).captured_by_ms == by
 
 
 def test_the_newest_unexplained_markers_elsewhere_are_summed_up():

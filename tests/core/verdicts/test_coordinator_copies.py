@@ -67,7 +67,7 @@ def test_the_best_copy_is_the_current_and_whole_one():
     assert (standing.best, standing.known_until_ms) == (FOLLOWER, NOON)
     assert of(FOLLOWER, COPY).known_until_ms == ONE
     nothing = of(replace(COPY, status="MISSING"))
-    assert (nothing.best, nothing.known_until_ms, nothing.captured_at_ms, nothing.shows_absence) == (
+    assert (nothing.best, nothing.known_until_ms, nothing.newest_captured_at_ms, nothing.shows_absence) == (
         None,
         None,
         None,
@@ -126,8 +126,8 @@ def test_only_what_is_decoded_shows_up_to_when_a_coordinator_is_known():
     shallow = replace(COPY, is_decoded=False, known_until_ms=ONE + 5)
     assert of(FOLLOWER, shallow).known_until_ms == NOON
     assert of(replace(COPY, known_until_ms=None)).known_until_ms is None
-    assert of(replace(FOLLOWER, captured_at_ms=ONE - 5), shallow).captured_at_ms == ONE - 5
-    assert of(replace(COPY, captured_at_ms=None)).captured_at_ms is None
+    assert of(replace(FOLLOWER, captured_at_ms=ONE - 5), shallow).newest_captured_at_ms == ONE - 5
+    assert of(replace(COPY, captured_at_ms=None)).newest_captured_at_ms is None
     assert of(replace(COPY, is_instant_assumed=True), FOLLOWER).is_instant_assumed is False
 
 

@@ -315,7 +315,7 @@ def test_a_limit_that_may_be_lost_decides_only_what_is_late(coordinator) -> None
 # What may have been written after the coordinator's copy.
 
 LATER = replace(
-    SEEN_EARLY, captured_at_ms=ONE, stamped_after_ms=NOON + MINUTE, is_written_again=True, last_timestamp_ms=NOON + 2
+    SEEN_EARLY, captured_by_ms=ONE, stamped_after_ms=NOON + MINUTE, is_written_again=True, last_timestamp_ms=NOON + 2
 )
 OLDER = replace(COMPLETE, known_until_ms=ONE - 10 * MINUTE)
 
@@ -325,7 +325,7 @@ OLDER = replace(COMPLETE, known_until_ms=ONE - 10 * MINUTE)
     [
         ({}, True),
         ({"is_written_again": False}, False),
-        ({"captured_at_ms": ONE - 10 * MINUTE}, False),
+        ({"captured_by_ms": ONE - 10 * MINUTE}, False),
         ({"written_before_ms": ONE - 10 * MINUTE}, False),
         ({"written_before_ms": ONE - 10 * MINUTE + 1}, True),
         ({"written_checkpointed_ms": ONE - 10 * MINUTE}, False),

@@ -11,7 +11,9 @@ from txnlib.core.display import FIRST_OF_TEXT, OFFSETS_OF_TEXT
 from txnlib.core.kafka.coordinator_partition import CountBasis
 from txnlib.core.kafka.transaction_state import TransactionState
 from txnlib.core.verdicts import doubt as doubts
+from txnlib.core.verdicts import reason as reasons
 from txnlib.core.verdicts import verdict as rules
+from txnlib.core.verdicts.capture_skew import EXPLANATIONS_BY_SKEW, Skew
 from txnlib.core.verdicts.cause import CAUSES, causes
 from txnlib.core.verdicts.cluster_facts import Thresholds
 from txnlib.core.verdicts.coordinators import CoordinatorPartition, Coordinators
@@ -105,8 +107,8 @@ GROUPS = {
         "PARTITION_NOT_IN_TRANSACTION",
         "EPOCH_AHEAD_OF_COORDINATOR",
     },
-    "EXPECTED": {"EXPECTED", "TWO_PHASE_COMMIT"},
-    "DECIDED": {"MARKER_PENDING", "MARKER_REFUSED"},
+    "EXPECTED_BY_RECORDS": {"EXPECTED", "TWO_PHASE_COMMIT"},
+    "DECIDED_BY_RECORDS": {"MARKER_PENDING", "MARKER_REFUSED"},
     "EXPECTED_REASONS": {"EXPECTED", "OVERDUE", "TIMEOUT_NOT_PASSED", "TWO_PHASE_COMMIT"},
 }
 
@@ -120,7 +122,7 @@ def test_the_tables_of_verdicts_are_the_grids():
 
 @pytest.mark.parametrize("name", GROUPS)
 def test_a_group_of_reasons_has_its_members(name):
-    group = getattr(doubts, name, None) or getattr(rules, name)
+    group = getattr(reasons, name)
     assert {reason.value for reason in group} == GROUPS[name]
 
 
@@ -128,7 +130,7 @@ def test_every_reason_has_a_sentence_and_exactly_one_way_to_a_verdict():
     assert set(EXPLANATIONS) == set(Reason)
     named = {reason for reason, _ in doubts.DOUBTS}
     late = {Reason.EXPECTED, *rules.LATE_REASONS.values()}
-    ways = [doubts.NOBODY_ENDS_IT, set(rules.DECIDED_VERDICTS), named, late]
+    ways = [reasons.NOBODY_ENDS_IT, set(rules.DECIDED_VERDICTS), named, late]
     assert sorted(r for way in ways for r in way) == sorted(Reason)
 
 
@@ -445,7 +447,7 @@ def test_a_refused_marker_names_both_epochs_where_they_differ(seen, said):
 @pytest.mark.parametrize("is_assumed", [False, True])
 def test_only_what_rests_on_the_instants_of_copies_says_that_they_were_assumed(is_assumed):
     of = case(replace(PARTITION, is_instant_assumed=is_assumed), COMPLETE)
-    said = {reason for reason in EXPLANATIONS if rules.ASSUMED in explain(reason, of, NOON)}
+    said = {reason for reason in EXPLANATIONS if EXPLANATIONS_BY_SKEW[Skew.ASSUMED] in explain(reason, of, NOON)}
     assert said == ({Reason.CAPTURE_SKEW} if is_assumed else set())
 
 
@@ -453,7 +455,7 @@ def test_only_what_rests_on_the_instants_of_copies_says_that_they_were_assumed(i
     ("sources", "noted_ms", "begins"),
     [
         (["console:."], NOON, "a console consumer's text of __transaction_state-3 does not tell where it ends"),
-        (["console:."], None, rules.ASSUMED),
+        (["console:."], None, EXPLANATIONS_BY_SKEW[Skew.ASSUMED]),
         (["console:.", "raw:1"], NOON, "the copies of the partition"),
     ],
 )

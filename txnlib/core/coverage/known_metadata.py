@@ -91,12 +91,12 @@ def known_metadata(
     log: MetadataReach,
     segments: Sequence[CapturedFile],
     *,
-    copied_at: Callable[[str], int | None],
-    captured_at_ms: Iterable[int],
+    captured_at: Callable[[str], int | None],
+    captures_ms: Iterable[int],
 ) -> KnownMetadata | None:
     """What is known of the metadata log; None if it is empty.
 
-    `copied_at`: when the log of a source was copied, if that is noted. `captured_at_ms`: the noted instants of all
+    `captured_at`: when the log of a source was copied, if that is noted. `captures_ms`: the noted instants of all
     copies.
     """
     copies = [each for each in segments if each.topic == CLUSTER_METADATA_TOPIC]
@@ -114,18 +114,18 @@ def known_metadata(
         return None if has_end else KnownMetadata(LeaderBasis.METADATA_LOG_DAMAGED, has_metadata_end=False)
     has_no_ops, is_complete = bool(log.has_no_ops), bool(log.is_complete)
     # A later copy may be a dead broker's.
-    copied_ms = lowest(
-        copied_at(each.source) for each in copies if each.end_offset is not None and each.end_offset > last_offset
+    captured_ms = lowest(
+        captured_at(each.source) for each in copies if each.end_offset is not None and each.end_offset > last_offset
     )
     others = [each.newest_broker_ms for each in segments if each.topic not in (None, CLUSTER_METADATA_TOPIC)]
     stamped_ms = highest(map(clock_ms, others))
     basis = leader_basis(
-        None if copied_ms is None else copied_ms - log.known_ms,
+        None if captured_ms is None else captured_ms - log.known_ms,
         has_no_ops=has_no_ops,
         newer_ms=None if stamped_ms is None else stamped_ms - log.known_ms,
     )
     if not holds(Conclusion.LEADER, MetadataExtent(has_begin=is_complete, has_end=has_end)):
         basis = LeaderBasis.METADATA_LOG_DAMAGED
     reach_ms = log.known_ms + CONFIRMED_WITHIN_MS[has_no_ops]
-    is_last = all(instant <= reach_ms for instant in captured_at_ms)
+    is_last = all(instant <= reach_ms for instant in captures_ms)
     return KnownMetadata(basis, has_end, log.known_ms, reach_ms, is_complete, is_last and has_end and not is_torn)

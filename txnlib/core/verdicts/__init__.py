@@ -8,7 +8,7 @@ In reading order:
   decision's, as far as all histories agree
 * `past`, `case`: the case of one open transaction: what is gathered, and what follows from it;
   `files_beside`: what files beside logs know of it; `evidence_records`: its records in words
-* `reason`, `verdict`, `doubt`: the verdict
+* `reason`, `verdict`, `doubt`: the verdict; `capture_skew`: what happened between two copies, neither shows
 * `abort_proof`, `statements`: whether an abort is safe
 * `world` (it begins with the axioms), over `earlier_audits` (what these saw), `times` and `scene`; `no_commit`:
   whether some history agrees with every record, and in none a COMMIT includes the open records; `world_story`: such a

@@ -16,10 +16,10 @@ from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.coordinator_partition import CountBasis
 from txnlib.core.kafka_commands import knows_describe_producers
 from txnlib.core.verdicts.case import Case, Crc
-from txnlib.core.verdicts.doubt import NOBODY_ENDS_IT, known_at_ms
+from txnlib.core.verdicts.doubt import known_at_ms
 from txnlib.core.verdicts.files_beside import files_against, leader_in_words, newer_leader
 from txnlib.core.verdicts.no_commit import Answer
-from txnlib.core.verdicts.reason import Reason, Verdict, fields_of, reason_by_records
+from txnlib.core.verdicts.reason import NOBODY_ENDS_IT, Reason, Verdict, fields_of, reason_by_records
 from txnlib.core.verdicts.statements import Proof, Refuters, Statement, refuted, settled
 from txnlib.core.verdicts.verdict import Judgement
 
@@ -184,16 +184,16 @@ _MAY_BE_ENDED: Final[Refuters] = (
 def _is_written_before_copies(case: Case) -> bool:
     """Whether the last write is proven to be older than the oldest copy of a coordinator that could include it, and its
     producer wrote nothing later that is open elsewhere."""
-    copied = case.coordinators.earliest_copy_ms
+    copied = case.coordinators.earliest_captured_at_ms
     if copied is None or any(each.is_written_after_coordinator for each in (case, *case.of_producer)):
         return False
-    if case.captured_at_ms is not None and case.captured_at_ms <= copied:
+    if case.captured_by_ms is not None and case.captured_by_ms <= copied:
         return True
     return case.written_before_ms is not None and case.written_before_ms <= copied
 
 
 def _witnesses_of_coordinators(case: Case) -> list[str]:
-    taken = instant(case.coordinators.earliest_copy_ms)
+    taken = instant(case.coordinators.earliest_captured_at_ms)
     written = f"its last write is older than that: {instant(case.written_before_ms)} at the latest"
     order = [written] if case.written_before_ms is not None else ["the partition was not copied later"]
     if case.claim.is_nobodys:

@@ -79,7 +79,7 @@ class Case(Past):
         return is_current(self.copy.role, self.copy.ends)
 
     @cached_property
-    def captured_at_ms(self) -> int | None:
+    def captured_by_ms(self) -> int | None:
         """The latest instant at which the copy can have been taken: it is not older than its newest broker stamp."""
         stamp, noted = clock_ms(self.copy.newest_stamp_ms), self.copy.captured_at_ms
         return noted if noted is None or stamp is None or stamp <= noted + CLOCKS_DIFFER_MS else stamp
@@ -92,7 +92,7 @@ class Case(Past):
     @property
     def is_instant_refuted(self) -> bool:
         """Whether the copy was taken after its noted instant."""
-        return self.is_current and is_above(self.captured_at_ms, self.copy.known_until_ms)
+        return self.is_current and is_above(self.captured_by_ms, self.copy.known_until_ms)
 
     @cached_property
     def is_answered_closed(self) -> bool:
@@ -293,10 +293,10 @@ class Case(Past):
 
         A time after the partition's own copy, or after a broker's stamp behind it, is a client's invention.
         """
-        earliest = self.coordinators.earliest_copy_ms
+        earliest = self.coordinators.earliest_captured_at_ms
         copied = self.coordinators_known_until_ms if earliest is None else earliest
         claimed = lowest((self.span.last_timestamp_ms, self.written_before_ms))
-        written, captured = newest_ms([self.written_after_ms, claimed]), self.captured_at_ms
+        written, captured = newest_ms([self.written_after_ms, claimed]), self.captured_by_ms
         if written is None or copied is None or captured is None or captured <= copied:
             return False
         return copied + CLOCKS_DIFFER_MS < written <= captured + UNKNOWN_CLOCKS_DIFFER_MS
@@ -357,7 +357,7 @@ class Case(Past):
         """For later audits: the newest leader epoch of the judged copy; None if it may have begun after the
         coordinators were copied."""
         newest = newest_leader_epoch((self.copy,), ())
-        coordinators, partition = self.coordinators.earliest_copy_ms, self.captured_at_ms
+        coordinators, partition = self.coordinators.earliest_captured_at_ms, self.captured_by_ms
         if coordinators is None or partition is None:
             return None
         led = [each.behind_ms for each in self.stamps if each.leader_epoch == newest]
@@ -412,7 +412,7 @@ class Case(Past):
         last_prepared = highest(each.prepared_ms for each in decisions)
         marked = clock_ms(self.span.marker.ms) if self.span.marker else None
         if is_untimed and not (marked is not None and last_prepared is not None and marked >= last_prepared):
-            captured = self.coordinator.captured_at_ms
+            captured = self.coordinator.newest_captured_at_ms
             return highest((ended, NO_INSTANT_MS if captured is None else captured))
         return ended
 

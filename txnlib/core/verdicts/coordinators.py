@@ -124,7 +124,7 @@ class CoordinatorPartition(PartitionFacts, CoordinatorLog):
         return highest(copy.known_until_ms for copy in self.captured if copy.is_decoded)
 
     @cached_property
-    def captured_at_ms(self) -> int | None:
+    def newest_captured_at_ms(self) -> int | None:
         """When the newest copy that shows absence was taken."""
         return highest(copy.captured_at_ms for copy in self.captured if copy.shows_absence)
 
@@ -273,7 +273,7 @@ class Coordinators:
         return not of_captured or any(of_captured)
 
     @cached_property
-    def earliest_copy_ms(self) -> int | None:
+    def earliest_captured_at_ms(self) -> int | None:
         """Earliest instant at which one was taken. What was written later may be in a transaction that it cannot
         show."""
         captures = [each.best.captured_at_ms if each.best else None for each in self.logs]

@@ -10,15 +10,16 @@ from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import Final
 
-from txnlib.core.copies import End, Role, highest, is_above, lowest
+from txnlib.core.copies import End, Role, highest, lowest
 from txnlib.core.instants import clock_ms, clock_ms_or_latest
 from txnlib.core.kafka.constants import LATE_TRANSACTION_BUFFER_MS, is_ahead
 from txnlib.core.kafka.coordinator_partition import CountBasis
 from txnlib.core.kafka_commands import is_candidate
+from txnlib.core.verdicts.capture_skew import is_skewed, margin_ms
 from txnlib.core.verdicts.case import Case, Crc
 from txnlib.core.verdicts.dossier import Owner
 from txnlib.core.verdicts.files_beside import ended_by
-from txnlib.core.verdicts.reason import Reason, cluster_version
+from txnlib.core.verdicts.reason import EXPECTED_BY_RECORDS, NOBODY_ENDS_IT, Reason, cluster_version
 
 
 class LateBy(StrEnum):
@@ -102,22 +103,6 @@ def times_out_ms(case: Case) -> int | None:
 # ---- Doubts
 
 
-#: Reasons that mean that no coordinator will end the transaction. They become a verdict only if there is no doubt.
-NOBODY_ENDS_IT: Final = frozenset(
-    {
-        Reason.PRODUCER_ID_UNKNOWN_TO_EVERY_COORDINATOR,
-        Reason.TRANSACTIONAL_ID_EXPIRED,
-        Reason.PRODUCER_ID_ROTATED,
-        Reason.WRITTEN_AFTER_MARKER,
-        Reason.PARTITION_NOT_IN_TRANSACTION,
-        Reason.EPOCH_AHEAD_OF_COORDINATOR,
-    }
-)
-#: Reasons that mean that the coordinator will end the transaction.
-EXPECTED: Final = frozenset({Reason.EXPECTED, Reason.TWO_PHASE_COMMIT})
-#: Reasons that mean that the coordinator has decided, and the marker is missing here.
-DECIDED: Final = frozenset({Reason.MARKER_PENDING, Reason.MARKER_REFUSED})
-
 Doubt = Callable[[Case, Reason], bool]
 
 
@@ -154,7 +139,7 @@ def _coordinator_is_stale(case: Case, reason: Reason) -> bool:
     """
     is_stale = case.coordinator_copy.is_other or case.coordinator_copy.ends == End.SHORT
     if case.claim.has_id:
-        # A COMMIT after a decision carries it out. An Ongoing id with a later marker is handled by `_is_skewed`.
+        # A COMMIT after a decision carries it out. An Ongoing id with a later marker is handled by `is_skewed`.
         return is_stale or (reason in NOBODY_ENDS_IT and _committed_since(case))
     return is_stale and case.claim.owner != Owner.NOBODY and not case.is_record_committed
 
@@ -174,108 +159,6 @@ def _committed_since(case: Case) -> bool:
     return committed is not None and recorded is not None and committed > recorded + case.clocks_differ_ms
 
 
-def _is_skewed(case: Case, reason: Reason) -> bool:
-    """It may have begun after the coordinator's copy, or ended after its own
-    (docs/rules/copies.md#two-capture-instants)."""
-    if reason in EXPECTED:
-        return _ended_after_coordinator(case) or _is_another_transaction(case)
-    if reason in DECIDED:
-        return _ended_after_capture(case)
-    if reason not in NOBODY_ENDS_IT:
-        return False
-    if _ended_after_capture(case) or not _began_before_capture(case):
-        return True
-    return _may_be_written_since(case)
-
-
-def _ended_after_coordinator(case: Case) -> bool:
-    """A marker of the producer, on any partition, that is younger than the coordinator's copy: the transaction has
-    ended."""
-    marked, copied = clock_ms_or_latest(case.newest_marker_ms), case.coordinators_known_until_ms
-    return marked is not None and copied is not None and marked > copied - case.clocks_differ_ms
-
-
-def _is_another_transaction(case: Case) -> bool:
-    """The transaction in an older copy of the partition need not be the one that the coordinator began after that
-    copy."""
-    known, copied, start = (
-        case.copy.known_until_ms,
-        case.coordinators_known_until_ms,
-        clock_ms_or_latest(case.claim.start_ms),
-    )
-    if known is None or copied is None or start is None or copied <= known:
-        return known is None and not case.is_current
-    return start > known - case.clocks_differ_ms
-
-
-def _ended_after_capture(case: Case) -> bool:
-    """A decision that lists the partition, or its completion, after the partition's copy: only the copy may lack the
-    marker."""
-    ended, known = clock_ms_or_latest(case.ended_ms), case.copy.known_until_ms
-    # If it is unknown up to when the copy is complete, it may lack any marker.
-    return ended is not None and (known is None or ended > known - _margin(case))
-
-
-def _margin(case: Case) -> int:
-    """How far a coordinator's time may be before an older copy of the partition and still be later.
-
-    If the marker of the newest decision is here, or both copies are of one instant, no clocks need to be compared
-    (docs/rules/copies.md#clocks-of-two-brokers).
-    """
-    known, copied, decision = case.copy.known_until_ms, case.coordinators_known_until_ms, case.decision
-    is_marked = decision is not None and decision.is_marked is True
-    return case.clocks_differ_ms if is_above(copied, known) and not is_marked else 0
-
-
-def _began_before_capture(case: Case) -> bool:
-    """Whether the transaction is known to have begun before the coordinator's log was copied."""
-    if _is_copied_first(case):
-        return True
-    proofs = (case.stamped_after_ms, case.checkpointed_ms, case.first_seen_ms)
-    return _precedes_capture(case, proofs, case.first_timestamp_ms, case.stamped_before_ms)
-
-
-def _may_be_written_since(case: Case) -> bool:
-    """Whether it may have been written to after the coordinator's copy: in a transaction that this copy cannot show."""
-    if case.is_written_after_coordinator:
-        return True
-    if not case.is_written_again or _is_copied_first(case):
-        return False
-    proofs = (case.written_before_ms, case.written_checkpointed_ms)
-    return not _precedes_capture(case, proofs, case.span.last_timestamp_ms, case.written_after_ms)
-
-
-def _is_copied_first(case: Case) -> bool:
-    """Whether the partition was not copied after its coordinator's log."""
-    copied = case.coordinators_known_until_ms
-    taken = case.copy.known_until_ms if case.captured_at_ms is None else case.captured_at_ms
-    return taken is not None and copied is not None and copied >= taken
-
-
-def _precedes_capture(
-    case: Case, proofs: tuple[int | None, ...], written_ms: int | None, stamped_ms: int | None
-) -> bool:
-    """Whether something was written before the coordinator's log was copied.
-
-    By instants that are not older than it (`proofs`), or by its own time, if the newest stamp before it confirms that
-    clock.
-    """
-    copied = case.coordinators_known_until_ms
-    if copied is None:
-        return False
-    if any(proof is not None and proof <= copied for proof in map(clock_ms, proofs)):
-        return True
-    written, stamped = clock_ms(written_ms), clock_ms(stamped_ms)
-    if written is None or case.hides_stamps:
-        return False
-    if case.span.is_broker_clock:
-        return max(written, written if stamped is None else stamped) <= copied
-    # A client's clock counts only if a broker's timestamp near it confirms it.
-    if stamped is None or abs(stamped - written) > case.thresholds.clock_tolerance_ms:
-        return False
-    return max(written, stamped) <= copied
-
-
 def _is_compacted(case: Case, reason: Reason) -> bool:
     """Missing coordinator records that may be younger than the partition's copy may have ended the transaction.
 
@@ -284,7 +167,7 @@ def _is_compacted(case: Case, reason: Reason) -> bool:
     compacted = clock_ms_or_latest(case.compacted_ms)
     if reason not in NOBODY_ENDS_IT or compacted is None or _kept_its_epoch(case):
         return False
-    return case.copy.known_until_ms is None or compacted > case.copy.known_until_ms - _margin(case)
+    return case.copy.known_until_ms is None or compacted > case.copy.known_until_ms - margin_ms(case)
 
 
 def _kept_its_epoch(case: Case) -> bool:
@@ -303,7 +186,7 @@ def _is_a_followers(case: Case, reason: Reason) -> bool:
 
     Source: docs/rules/copies.md#snapshots-and-holes.
     """
-    return case.is_begin_gone and case.copy.is_other and reason not in EXPECTED
+    return case.is_begin_gone and case.copy.is_other and reason not in EXPECTED_BY_RECORDS
 
 
 def _is_undated(case: Case, reason: Reason) -> bool:
@@ -343,7 +226,7 @@ DOUBTS: Final[tuple[tuple[Reason, Doubt], ...]] = (
     (Reason.COORDINATOR_PARTITION_NOT_CAPTURED, _owner_may_be_missing),
     (Reason.COORDINATOR_LOG_DAMAGED, _newer_record_is_lost),
     (Reason.COORDINATOR_COPY_NOT_CURRENT, _coordinator_is_stale),
-    (Reason.CAPTURE_SKEW, _is_skewed),
+    (Reason.CAPTURE_SKEW, is_skewed),
     (Reason.COORDINATOR_RECORDS_COMPACTED, _is_compacted),
     (Reason.PARTITION_COPY_NOT_CURRENT, _is_a_followers),
     # Only the time since a copy would make it old, and there may have been writes since.

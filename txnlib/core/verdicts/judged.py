@@ -24,6 +24,7 @@ from txnlib.core.kafka_commands import (
 from txnlib.core.rows import row_of
 from txnlib.core.schema import row_class
 from txnlib.core.verdicts.abort_proof import proofs, safe_from_ms
+from txnlib.core.verdicts.capture_skew import REFUSALS_BY_SKEW, skew_of
 from txnlib.core.verdicts.case import Case
 from txnlib.core.verdicts.cause import causes
 from txnlib.core.verdicts.cluster_facts import ClusterFacts
@@ -34,7 +35,7 @@ from txnlib.core.verdicts.evidence_records import evidence_records
 from txnlib.core.verdicts.no_commit import Answer, answer_of
 from txnlib.core.verdicts.reason import Reason, Verdict
 from txnlib.core.verdicts.statements import Proof, Statement
-from txnlib.core.verdicts.verdict import Judgement, Skew, coordinator_log, judge, skew_of
+from txnlib.core.verdicts.verdict import Judgement, coordinator_log, judge
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,15 +105,6 @@ REFUSALS_BY_REASON: Final[Mapping[Reason, str]] = {
     Reason.BROKER_VERSION_UNKNOWN: "the version of the brokers is not known: add kafka_version to capture.json",
 }
 
-#: Why the copies are not of one instant -> text, if it differs from that of `REFUSALS_BY_REASON`.
-_OF_SKEW: Final[Mapping[Skew, str]] = {
-    Skew.ASSUMED: (
-        "the instants of the copies are not known: give --captured-at TIME, or copy the coordinators before and after"
-        " the partitions"
-    ),
-    Skew.PRINTED: "a console consumer's text does not tell where it ends: dump or copy {log}",
-}
-
 
 def remedy(case: Case, judgement: Judgement, answer: Answer, promised: EarlierAudit | None = None) -> Remedy:
     """The exact command and whether it is safe, if an abort by hand is right; else the reason why it is not.
@@ -132,7 +124,7 @@ def remedy(case: Case, judgement: Judgement, answer: Answer, promised: EarlierAu
             return Remedy(False, _command(case), None, safe_from, found)
         text = REFUSALS_BY_REASON.get(judgement.reason, refusal)
         if judgement.reason is Reason.CAPTURE_SKEW:
-            text = _OF_SKEW.get(skew_of(case), text)
+            text = REFUSALS_BY_SKEW.get(skew_of(case), text)
         said = _needs_replicas(case, judgement) or text.format(
             log=coordinator_log(case.claim.coordinator_partition),
             end_it=WAYS_TO_END[knows_force_terminate(case.kafka_version)],

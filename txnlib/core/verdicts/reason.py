@@ -56,6 +56,29 @@ class Reason(StrEnum):
     METADATA_LOG_DAMAGED = "METADATA_LOG_DAMAGED"
 
 
+#: Reasons that mean that no coordinator will end the transaction. They become a verdict only if there is no doubt.
+NOBODY_ENDS_IT: Final = frozenset(
+    {
+        Reason.PRODUCER_ID_UNKNOWN_TO_EVERY_COORDINATOR,
+        Reason.TRANSACTIONAL_ID_EXPIRED,
+        Reason.PRODUCER_ID_ROTATED,
+        Reason.WRITTEN_AFTER_MARKER,
+        Reason.PARTITION_NOT_IN_TRANSACTION,
+        Reason.EPOCH_AHEAD_OF_COORDINATOR,
+    }
+)
+#: Reasons by the records that mean that the coordinator will end the transaction.
+EXPECTED_BY_RECORDS: Final = frozenset({Reason.EXPECTED, Reason.TWO_PHASE_COMMIT})
+#: Those that mean that it has decided, and the marker is missing here.
+DECIDED_BY_RECORDS: Final = frozenset({Reason.MARKER_PENDING, Reason.MARKER_REFUSED})
+#: Reasons of a verdict that mean that the coordinator will end the transaction.
+EXPECTED_REASONS: Final = frozenset(
+    {Reason.EXPECTED, Reason.OVERDUE, Reason.TIMEOUT_NOT_PASSED, Reason.TWO_PHASE_COMMIT}
+)
+#: Those of which the coordinator aborts the transaction when its timeout has passed.
+TIMED_REASONS: Final = EXPECTED_REASONS - {Reason.TWO_PHASE_COMMIT}
+
+
 #: Reason -> one plain sentence for an on-call engineer. `{…}` are fields of the case.
 EXPLANATIONS: Final[Mapping[Reason, str]] = {
     Reason.PRODUCER_ID_UNKNOWN_TO_EVERY_COORDINATOR: (

@@ -354,7 +354,7 @@ class Scene:
         """Whether an id committed so recently that it cannot have expired since."""
         commits = [each.ms for each in self.markers if each.type == "COMMIT"]
         commits += [each.newest_unexplained_commit_ms for each in self.case.siblings]
-        newest, copied = highest(clock_ms(each) for each in commits), self.case.coordinators.earliest_copy_ms
+        newest, copied = highest(clock_ms(each) for each in commits), self.case.coordinators.earliest_captured_at_ms
         after = self.case.thresholds.transactional_id_expiration_ms
         return newest is not None and copied is not None and newest + after > copied
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from enum import Enum
 from typing import Final
 
 from txnlib.core.copies import ENDS_SHORT, ROLES, UNOPENED, End, Role, is_above
@@ -18,9 +17,9 @@ from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC, is_ahead
 from txnlib.core.kafka.coordinator_partition import CountBasis
 from txnlib.core.kafka.marker_acceptance import LAST_EPOCH
 from txnlib.core.kafka_commands import is_candidate, is_printed
+from txnlib.core.verdicts.capture_skew import EXPLANATIONS_BY_SKEW, skew_of
 from txnlib.core.verdicts.case import Case
 from txnlib.core.verdicts.doubt import (
-    NOBODY_ENDS_IT,
     LateBy,
     doubt,
     is_old_enough,
@@ -33,7 +32,10 @@ from txnlib.core.verdicts.doubt import (
 )
 from txnlib.core.verdicts.files_beside import ended_by
 from txnlib.core.verdicts.reason import (
+    EXPECTED_REASONS,
     EXPLANATIONS,
+    NOBODY_ENDS_IT,
+    TIMED_REASONS,
     LastRecord,
     Reason,
     Verdict,
@@ -77,17 +79,6 @@ ODDITIES: Final[Mapping[str, Callable[[Case], bool]]] = {
     ): _is_one_epoch_ahead,
 }
 
-#: In place of `CAPTURE_SKEW`, where no file notes the instants.
-ASSUMED: Final = (
-    "the instants of the copies are assumed, because nothing notes them (give --captured-at TIME, or one line of"
-    " capture.json: captured_at_ms): the transaction may have begun, or ended, between the copy of the partition and"
-    " that of its coordinator"
-)
-#: The same where they are noted, and of a coordinator there is only what a console consumer printed.
-PRINTED: Final = (
-    "a console consumer's text of {name} does not tell where it ends (dump or copy that partition): the transaction may"
-    " have begun, or ended, behind the last record in it"
-)
 #: Most numbers of missing partitions to name.
 _NAMED: Final = 5
 #: Text for a last write of unknown age.
@@ -119,12 +110,6 @@ DECIDED_VERDICTS: Final[Mapping[Reason, Verdict]] = {
     Reason.TWO_PHASE_COMMIT: Verdict.OPEN,
     Reason.BROKER_VERSION_UNKNOWN: Verdict.UNKNOWN,
 }
-#: Reasons that mean that the coordinator will end the transaction.
-EXPECTED_REASONS: Final = frozenset(
-    {Reason.EXPECTED, Reason.OVERDUE, Reason.TIMEOUT_NOT_PASSED, Reason.TWO_PHASE_COMMIT}
-)
-#: Those of which the coordinator aborts the transaction when its timeout has passed.
-TIMED_REASONS: Final = EXPECTED_REASONS - {Reason.TWO_PHASE_COMMIT}
 #: Why an expected transaction is late, by the rule and by whether the coordinator's start is known.
 LATE_REASONS: Final[Mapping[tuple[LateBy, bool], Reason]] = {
     (by, is_known): Reason.TIMEOUT_NOT_PASSED if is_known and by is LateBy.LAST_WRITE else Reason.OVERDUE
@@ -199,7 +184,7 @@ def explain(reason: Reason, case: Case, at_ms: int) -> str:
     """The reason as one sentence about this transaction. Ages are as of an instant in epoch ms."""
     text = EXPLANATIONS[reason]
     if reason is Reason.CAPTURE_SKEW:
-        text = {Skew.ASSUMED: ASSUMED, Skew.PRINTED: PRINTED}.get(skew_of(case), text)
+        text = EXPLANATIONS_BY_SKEW.get(skew_of(case), text)
     return text.format(
         name=coordinator_log(case.claim.coordinator_partition),
         **fields_of(case),
@@ -219,27 +204,6 @@ def explain(reason: Reason, case: Case, at_ms: int) -> str:
         start_age=_age(clock_ms(case.claim.start_ms), at_ms),
         timeout=duration(case.claim.transaction_timeout_ms),
     )
-
-
-class Skew(Enum):
-    """Why the copies of a partition and of its coordinator are not of one instant."""
-
-    #: They were taken at different ones.
-    TAKEN = "TAKEN"
-    #: Nothing notes the instants.
-    ASSUMED = "ASSUMED"
-    #: A console consumer's text does not tell where it ends.
-    PRINTED = "PRINTED"
-
-
-def skew_of(case: Case) -> Skew:
-    """The one reason of `CAPTURE_SKEW`, whatever else holds."""
-    if not case.is_instant_assumed:
-        return Skew.TAKEN
-    copies = [copy for each in case.coordinators.logs for copy in each.captured]
-    if not copies or any(copy.captured_at_ms is None for copy in (case.copy, *copies)):
-        return Skew.ASSUMED
-    return Skew.PRINTED if all(copy.is_console_text for copy in copies) else Skew.TAKEN
 
 
 def coordinator_log(coordinator_partition: int | None) -> str:
