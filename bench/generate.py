@@ -31,8 +31,9 @@ from encode import batch, encode_record, transaction_log_key, transaction_log_va
 from multiply import multiply
 
 from txnlib.core.kafka.coordinator_partition import partition_for
-from txnlib.core.kafka.transaction_log import TopicPartition, TransactionLogEntry
+from txnlib.core.kafka.transaction_log import TransactionLogEntry
 from txnlib.core.kafka.transaction_state import TransactionState
+from txnlib.core.rows import TopicPartition
 
 SEGMENT_BYTES = 1 << 30
 START_MS = 1_790_000_000_000

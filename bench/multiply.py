@@ -25,12 +25,8 @@ from txnlib.core.kafka import log_dir_files
 from txnlib.core.kafka.constants import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from txnlib.core.kafka.coordinator_partition import partition_for
 from txnlib.core.kafka.record_batch import CONTROL_FLAG, CRC_STARTS_AT, HEADER, LOG_OVERHEAD, MAGIC_POSITION
-from txnlib.core.kafka.transaction_log import (
-    TopicPartition,
-    TransactionLogEntry,
-    read_transaction_log_key,
-    read_transaction_log_value,
-)
+from txnlib.core.kafka.transaction_log import TransactionLogEntry, read_transaction_log_key, read_transaction_log_value
+from txnlib.core.rows import TopicPartition
 from txnlib.readers.capture import CHECKPOINTS, topic_partition_of
 from txnlib.readers.capture_notes import CAPTURE_JSON
 from txnlib.readers.decoded_records import iter_batch_records

@@ -22,9 +22,9 @@ from txnlib.core.verdicts.cause import causes
 from txnlib.core.verdicts.dossier import Claim, OpenSpan
 from txnlib.core.verdicts.doubt import last_write_ms, lateness, proven_since_ms
 from txnlib.core.verdicts.evidence_records import evidence_records
-from txnlib.core.verdicts.judged import remedy
 from txnlib.core.verdicts.no_commit import answer_of
 from txnlib.core.verdicts.reason import Verdict
+from txnlib.core.verdicts.remedy import remedy
 from txnlib.core.verdicts.verdict import judge
 
 LEAST, GREATEST = -(1 << 63), (1 << 63) - 1

@@ -32,8 +32,9 @@ from tests.support.refutations import (
 )
 from tests.support.schedule_text import schedules_of
 from tests.support.schedules import Expected, Schedule, Schedules, Story, Told, wrong
-from txnlib.core.kafka.transaction_log import TopicPartition, TransactionLogEntry
+from txnlib.core.kafka.transaction_log import TransactionLogEntry
 from txnlib.core.kafka.transaction_state import TransactionState
+from txnlib.core.rows import TopicPartition
 
 pytestmark = pytest.mark.shares("kits")
 

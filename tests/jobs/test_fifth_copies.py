@@ -13,8 +13,9 @@ from tests.support.audits import AuditTables
 from tests.support.cluster import MINUTE, NOON, SECOND, Copy, Entry
 from tests.support.refutations import END, Kit, Open, audits, cases, expect_of, other, refuted, safe, tick
 from tests.support.schedules import Expected, Schedule, Schedules, Story, Told
-from txnlib.core.kafka.transaction_log import TopicPartition, TransactionLogEntry
+from txnlib.core.kafka.transaction_log import TransactionLogEntry
 from txnlib.core.kafka.transaction_state import TransactionState
+from txnlib.core.rows import TopicPartition
 
 pytestmark = pytest.mark.shares("kits")
 

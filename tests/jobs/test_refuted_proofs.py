@@ -42,8 +42,9 @@ from tests.support.refutations import (
 )
 from tests.support.schedule_text import schedules_of
 from tests.support.schedules import Expected, Schedule, Schedules, Story, Told, built, wrong
-from txnlib.core.kafka.transaction_log import OffsetCommit, OffsetCommitKey, TopicPartition, TransactionLogEntry
+from txnlib.core.kafka.transaction_log import OffsetCommit, OffsetCommitKey, TransactionLogEntry
 from txnlib.core.kafka.transaction_state import TransactionState
+from txnlib.core.rows import TopicPartition
 
 pytestmark = pytest.mark.shares("kits")
 

@@ -22,8 +22,9 @@ from tests.support.nights import (
 )
 from tests.support.refutations import Open, expect_of, other, refuted, safe, tick
 from tests.support.schedules import Expected, Schedule, Schedules, Story, Told
-from txnlib.core.kafka.transaction_log import TopicPartition, TransactionLogEntry
+from txnlib.core.kafka.transaction_log import TransactionLogEntry
 from txnlib.core.kafka.transaction_state import TransactionState
+from txnlib.core.rows import TopicPartition
 
 pytestmark = pytest.mark.shares("nights")
 

@@ -16,8 +16,9 @@ from tests.support.log_bytes import encode_batch, encode_marker, encode_transact
 from tests.support.metadata_log import MetadataLog
 from txnlib.core.kafka.coordinator_partition import partition_for
 from txnlib.core.kafka.record_batch import ControlType, Record, TimestampType
-from txnlib.core.kafka.transaction_log import TopicPartition, TransactionLogEntry
+from txnlib.core.kafka.transaction_log import TransactionLogEntry
 from txnlib.core.kafka.transaction_state import BY_KAFKA_NAME
+from txnlib.core.rows import TopicPartition
 
 NOON = 1_710_000_000_000
 SECOND, MINUTE, HOUR = 1_000, 60_000, 3_600_000

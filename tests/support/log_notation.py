@@ -15,8 +15,9 @@ from typing import Any
 
 from txnlib.core.kafka.coordinator_steps import CoordinatorRecord
 from txnlib.core.kafka.record_batch import ControlType, EndTxnMarker, RecordBatch
-from txnlib.core.kafka.transaction_log import TopicPartition, TransactionLogEntry
+from txnlib.core.kafka.transaction_log import TransactionLogEntry
 from txnlib.core.kafka.transaction_state import TransactionState
+from txnlib.core.rows import TopicPartition
 
 #: The time of everything that is not given one: 2024-03-09 16:00 UTC, in ms.
 TS = 1_710_000_000_000

@@ -9,8 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
 
-from txnlib.core.kafka.constants import MAX_INT64
-from txnlib.core.kafka.metadata_records import MetadataType
+from txnlib.core.kafka.constants import MAX_INT64, MetadataType
 from txnlib.core.rows import grouped
 
 _Brokers = tuple[int, ...]

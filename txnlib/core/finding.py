@@ -29,6 +29,17 @@ class Topic(StrEnum):
     FILES = "Files"
 
 
+class Alarm(StrEnum):
+    """The findings that a verdict asks for by name. Any other of severity ERROR or CRITICAL only forbids an abort."""
+
+    COORDINATOR_EPOCH_WENT_BACK = "COORDINATOR_EPOCH_WENT_BACK"
+    COPIES_DISAGREE = "COPIES_DISAGREE"
+    CORRUPT_MESSAGE = "CORRUPT_MESSAGE"
+    LIVE_OWNER_UNKNOWN = "LIVE_OWNER_UNKNOWN"
+    LIVE_STABLE_OFFSET_DISAGREES = "LIVE_STABLE_OFFSET_DISAGREES"
+    MARKER_MISSING = "MARKER_MISSING"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     """An oddity, as a constant of its name in the module of its rule."""

@@ -32,6 +32,15 @@ def grouped(rows: Iterable[Row], key: Callable[[Row], Any]) -> dict[Any, list[Ro
     return found
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class TopicPartition:
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
 @dataclass(frozen=True, slots=True)
 class OnPartition:
     """A row about a partition."""

@@ -21,7 +21,7 @@ from txnlib.core.cluster_metadata import (
 from txnlib.core.findings.catalogue import RULES
 from txnlib.core.findings.live_answer_findings import LIVE_STABLE_OFFSET_DISAGREES
 from txnlib.core.findings.metadata_findings import metadata_findings
-from txnlib.core.kafka.metadata_records import MetadataType
+from txnlib.core.kafka.constants import MetadataType
 from txnlib.core.tables.blocked_groups import GROUP_POSITIONS, READ_ENDS, blocked_groups
 from txnlib.core.tables.ended_transactions import (
     BY_HAND,

@@ -7,10 +7,10 @@ from typing import Any, Final
 
 import numpy as np
 
+from txnlib.core.kafka.constants import MetadataType
 from txnlib.core.kafka.metadata_records import (
     NO_OP_VALUE,
     MetadataRecord,
-    MetadataType,
     read_control_record_type,
     read_metadata_record,
 )

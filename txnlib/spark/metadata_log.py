@@ -12,7 +12,7 @@ from typing import Final
 from pyspark.sql import DataFrame
 
 from txnlib.core.coverage.known_metadata import MetadataReach
-from txnlib.core.kafka.metadata_records import MetadataType
+from txnlib.core.kafka.constants import MetadataType
 from txnlib.core.sql_text import BEFORE, clock_ms, last_of, next_of, quoted_list
 from txnlib.spark.joins import select
 from txnlib.spark.schemas import TABLES, conform

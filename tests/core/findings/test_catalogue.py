@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from txnlib.core.finding import Finding, Severity
+from txnlib.core.finding import Alarm, Finding, Severity
 from txnlib.core.findings.catalogue import FINDINGS
 from txnlib.core.findings.coordinator_findings import PRODUCER_ID_OWNED_TWICE
 from txnlib.core.findings.marker_findings import SPLIT_OUTCOME
@@ -31,6 +31,10 @@ def test_meaning_and_advice_are_sentences(finding: Finding) -> None:
     assert meaning.isprintable()
     assert not advice[0].isupper()
     assert advice.endswith(".")
+
+
+def test_a_verdict_asks_for_no_finding_that_no_rule_has() -> None:
+    assert {alarm.value for alarm in Alarm} <= set(FINDINGS)
 
 
 def test_no_two_findings_mean_the_same() -> None:

@@ -10,7 +10,7 @@ from txnlib.core.cluster_metadata import PartitionAssignment
 from txnlib.core.copies import CoverageRow
 from txnlib.core.findings.coordinator_findings import CHECKPOINTED_WITHIN_MS, deleted_partitions, listed_deleted
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS
-from txnlib.core.kafka.transaction_log import TopicPartition
+from txnlib.core.rows import TopicPartition
 
 NOW = 1_700_000_000_000
 GONE = [CoverageRow("gone", partition, is_gone=True, checkpointed_at_ms=NOW) for partition in (0, 1)]

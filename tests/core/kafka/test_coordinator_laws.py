@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from tests.support.log_notation import STATES, TS, judged, rec, topic_partition
 from txnlib.core.kafka.coordinator_steps import SuspectStep, oddities
-from txnlib.core.kafka.transaction_log import TopicPartition, TransactionLogEntry
+from txnlib.core.kafka.transaction_log import TransactionLogEntry
 from txnlib.core.kafka.transaction_state import COMPLETE_STATES, PREPARED_STATES
+from txnlib.core.rows import TopicPartition
 
 EXHAUSTED = 32766
 Record = TransactionLogEntry | None

@@ -17,7 +17,7 @@ from txnlib.core.findings.coordinator_findings import (
 )
 from txnlib.core.kafka.coordinator_partition import partition_for
 from txnlib.core.kafka.coordinator_steps import SuspectStep
-from txnlib.core.kafka.transaction_log import TopicPartition
+from txnlib.core.rows import TopicPartition
 
 TS = 1_700_000_000_000
 ID = LoggedId(

@@ -11,12 +11,12 @@ from tests.support.log_notation import rec
 from tests.support.samples import START, sample
 from txnlib.core.kafka.transaction_log import (
     VALUE,
-    TopicPartition,
     TransactionLogEntry,
     UnknownVersionError,
     read_transaction_log_key,
     read_transaction_log_value,
 )
+from txnlib.core.rows import TopicPartition
 
 OFFSETS_12 = "__consumer_offsets-12"
 

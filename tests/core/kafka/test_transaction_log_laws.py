@@ -11,13 +11,13 @@ from tests.support.log_notation import rec
 from txnlib.core.kafka.transaction_log import (
     KEY,
     VALUE,
-    TopicPartition,
     TransactionLogEntry,
     read_transaction_log_key,
     read_transaction_log_value,
 )
 from txnlib.core.kafka.transaction_state import TransactionState
 from txnlib.core.kafka.wire import CorruptRecordError
+from txnlib.core.rows import TopicPartition
 
 int32 = st.integers(-(2**31), 2**31 - 1)
 some16, some64 = (st.none() | st.integers(0, 2**bits - 1) for bits in (15, 63))

@@ -29,11 +29,11 @@ from txnlib.core.copies import CoverageRow
 from txnlib.core.display import instant
 from txnlib.core.instants import NO_INSTANT_MS
 from txnlib.core.kafka.constants import MAX_SEQUENCE
+from txnlib.core.tables.judged_transactions import judge_dossier
 from txnlib.core.verdicts.case import Case, Crc
 from txnlib.core.verdicts.clocks import Clocks, Difference
 from txnlib.core.verdicts.dossier import CheckedBatch, EpochStamps, Owner, RepeatedMarker, SiblingMarkers
 from txnlib.core.verdicts.earlier_audits import EarlierAudit, is_same_transaction
-from txnlib.core.verdicts.judged import judge_dossier
 from txnlib.core.verdicts.past import best_claim, is_start_proven, lists
 
 

@@ -23,9 +23,9 @@ from txnlib.core.copies import UNOPENED, End, Role
 from txnlib.core.kafka.coordinator_partition import CountBasis
 from txnlib.core.verdicts.dossier import EarlierAudit
 from txnlib.core.verdicts.in_sync import TooFewInSync
-from txnlib.core.verdicts.judged import REFUSALS_BY_REASON, remedy
 from txnlib.core.verdicts.no_commit import answer_of
 from txnlib.core.verdicts.reason import Reason, Verdict
+from txnlib.core.verdicts.remedy import REFUSALS_BY_REASON, remedy
 from txnlib.core.verdicts.verdict import explain, judge
 
 ONE = AT_ONE.as_of_ms

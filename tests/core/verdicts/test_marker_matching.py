@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.dossier_samples import DECISION, MARKER, NOON
-from txnlib.core.kafka.transaction_log import TopicPartition
+from txnlib.core.rows import TopicPartition
 from txnlib.core.verdicts.clocks import Clocks, Difference, PartitionClocks
 from txnlib.core.verdicts.compared_clocks import MARKER_SLACK_MS
 from txnlib.core.verdicts.dossier import CoordinatorDecision, WrittenMarker

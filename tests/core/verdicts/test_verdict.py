@@ -20,9 +20,9 @@ from txnlib.core.verdicts.coordinators import CoordinatorPartition, Coordinators
 from txnlib.core.verdicts.dossier import Owner
 from txnlib.core.verdicts.doubt import LateBy
 from txnlib.core.verdicts.evidence_records import evidence_records
-from txnlib.core.verdicts.judged import REFUSALS, remedy
 from txnlib.core.verdicts.no_commit import answer_of
 from txnlib.core.verdicts.reason import EXPLANATIONS, Reason, Verdict
+from txnlib.core.verdicts.remedy import REFUSALS, remedy
 from txnlib.core.verdicts.verdict import explain, judge
 
 MINUTE = 60_000

@@ -24,7 +24,7 @@ from tests.support.dossier_samples import (
 )
 from txnlib.core.cluster_metadata import Election
 from txnlib.core.copies import CopyBeside, LeaderEpoch, TruncatedEpoch
-from txnlib.core.kafka.transaction_log import TopicPartition
+from txnlib.core.rows import TopicPartition
 from txnlib.core.verdicts.clocks import Clocks
 from txnlib.core.verdicts.compared_clocks import ClockBounds
 from txnlib.core.verdicts.coordinators import PartitionFacts

@@ -10,8 +10,9 @@ from tests.support.log_notation import TS, judged
 from tests.support.rules import selected
 from txnlib.core.findings.coordinator_findings import ODD_RECORDS
 from txnlib.core.kafka.coordinator_steps import SuspectStep, oddities
-from txnlib.core.kafka.transaction_log import TopicPartition, TransactionLogEntry
+from txnlib.core.kafka.transaction_log import TransactionLogEntry
 from txnlib.core.kafka.transaction_state import STEPS, TransactionState
+from txnlib.core.rows import TopicPartition
 from txnlib.spark.coordinators.coordinator_states import coordinator_states
 from txnlib.spark.core_udfs import legality
 from txnlib.spark.frames import local_rows

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType
 
 from tests.support.frames import frame
-from txnlib.core.kafka.transaction_log import TopicPartition
+from txnlib.core.rows import TopicPartition
 from txnlib.core.verdicts.clocks import Clocks, Difference
 from txnlib.core.verdicts.dossier import CoordinatorDecision, WrittenMarker
 from txnlib.core.verdicts.match import MarkerGroup, StoredMatch, stored_match

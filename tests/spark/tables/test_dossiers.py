@@ -25,10 +25,10 @@ from tests.support.frames import frame
 from txnlib.core.cluster_metadata import Election
 from txnlib.core.instants import clock_ms
 from txnlib.core.sql_text import struct
+from txnlib.core.tables.judged_transactions import judge_dossier
 from txnlib.core.verdicts.coordinators import PartitionFacts
 from txnlib.core.verdicts.dossier import Dossier, MarkerElsewhere, OpenSpan, SiblingMarkers
 from txnlib.core.verdicts.earlier_audits import EarlierAudit
-from txnlib.core.verdicts.judged import judge_dossier
 from txnlib.readers.typed_rows import plain, typed
 from txnlib.spark import joins
 from txnlib.spark.core_rows import struct_of

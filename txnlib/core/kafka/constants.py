@@ -1,4 +1,4 @@
-"""Kafka's special values, the order of epochs, and versions.
+"""Kafka's special values, the order of epochs, versions, and names of records.
 
 Kafka: `RecordBatch`, `TransactionLogValue.json`, `ReplicaManager`.
 """
@@ -6,6 +6,7 @@ Kafka: `RecordBatch`, `TransactionLogValue.json`, `ReplicaManager`.
 from __future__ import annotations
 
 import re
+from enum import StrEnum
 from typing import Final
 
 NO_TIMESTAMP: Final = -1
@@ -95,3 +96,29 @@ def is_topic_name(name: object) -> bool:
     Kafka: `Topic.validate`.
     """
     return isinstance(name, str) and _LEGAL.fullmatch(name) is not None and name not in (".", "..")
+
+
+class MetadataType(StrEnum):
+    """The records of `__cluster_metadata` that an audit uses, by the names that Kafka's tools print."""
+
+    REGISTER_BROKER = "REGISTER_BROKER_RECORD"
+    UNREGISTER_BROKER = "UNREGISTER_BROKER_RECORD"
+    TOPIC = "TOPIC_RECORD"
+    PARTITION = "PARTITION_RECORD"
+    CONFIG = "CONFIG_RECORD"
+    PARTITION_CHANGE = "PARTITION_CHANGE_RECORD"
+    FENCE_BROKER = "FENCE_BROKER_RECORD"
+    UNFENCE_BROKER = "UNFENCE_BROKER_RECORD"
+    REMOVE_TOPIC = "REMOVE_TOPIC_RECORD"
+    FEATURE_LEVEL = "FEATURE_LEVEL_RECORD"
+    PRODUCER_IDS = "PRODUCER_IDS_RECORD"
+    BROKER_REGISTRATION_CHANGE = "BROKER_REGISTRATION_CHANGE_RECORD"
+    NO_OP = "NO_OP_RECORD"
+    BEGIN_TRANSACTION = "BEGIN_TRANSACTION_RECORD"
+    END_TRANSACTION = "END_TRANSACTION_RECORD"
+    ABORT_TRANSACTION = "ABORT_TRANSACTION_RECORD"
+    CLEAR_ELR = "CLEAR_ELR_RECORD"
+    # Control records
+    LEADER_CHANGE = "LEADER_CHANGE"
+    SNAPSHOT_HEADER = "SNAPSHOT_HEADER"
+    SNAPSHOT_FOOTER = "SNAPSHOT_FOOTER"

@@ -11,10 +11,9 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any, Final
 
-from txnlib.core.kafka.constants import MAX_INT16
+from txnlib.core.kafka.constants import MAX_INT16, MetadataType
 from txnlib.core.kafka.wire import (
     CorruptRecordError,
     Field,
@@ -31,32 +30,6 @@ FRAME_VERSION: Final = 1
 NO_LEADER_CHANGE: Final = -2
 #: The content of a NoOpRecord, which an idle controller writes twice a second.
 NO_OP_VALUE: Final = bytes([FRAME_VERSION, 20, 0, 0])
-
-
-class MetadataType(StrEnum):
-    """The records that an audit uses, by the names that Kafka's tools print."""
-
-    REGISTER_BROKER = "REGISTER_BROKER_RECORD"
-    UNREGISTER_BROKER = "UNREGISTER_BROKER_RECORD"
-    TOPIC = "TOPIC_RECORD"
-    PARTITION = "PARTITION_RECORD"
-    CONFIG = "CONFIG_RECORD"
-    PARTITION_CHANGE = "PARTITION_CHANGE_RECORD"
-    FENCE_BROKER = "FENCE_BROKER_RECORD"
-    UNFENCE_BROKER = "UNFENCE_BROKER_RECORD"
-    REMOVE_TOPIC = "REMOVE_TOPIC_RECORD"
-    FEATURE_LEVEL = "FEATURE_LEVEL_RECORD"
-    PRODUCER_IDS = "PRODUCER_IDS_RECORD"
-    BROKER_REGISTRATION_CHANGE = "BROKER_REGISTRATION_CHANGE_RECORD"
-    NO_OP = "NO_OP_RECORD"
-    BEGIN_TRANSACTION = "BEGIN_TRANSACTION_RECORD"
-    END_TRANSACTION = "END_TRANSACTION_RECORD"
-    ABORT_TRANSACTION = "ABORT_TRANSACTION_RECORD"
-    CLEAR_ELR = "CLEAR_ELR_RECORD"
-    # Control records
-    LEADER_CHANGE = "LEADER_CHANGE"
-    SNAPSHOT_HEADER = "SNAPSHOT_HEADER"
-    SNAPSHOT_FOOTER = "SNAPSHOT_FOOTER"
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from typing import Any, Final
 from txnlib.core.kafka.constants import TWO_PHASE_COMMIT_TIMEOUTS
 from txnlib.core.kafka.transaction_state import TransactionState
 from txnlib.core.kafka.wire import UNKNOWN_TAGS, CorruptRecordError, Field, Message, optional, read_int16
+from txnlib.core.rows import TopicPartition
 
 KEY: Final = Message("0", "none", Field("transactionalId", "string"), end="the transactional id")
 _PARTITIONS: Final = (Field("topic", "string"), Field("partitionIds", "[]int32"))
@@ -51,15 +52,6 @@ class UnknownVersionError(Exception):
 
     def __str__(self) -> str:
         return f"{self.field_name} version {self.version} of a transaction log record is not known"
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class TopicPartition:
-    topic: str
-    partition: int
-
-    def __str__(self) -> str:
-        return f"{self.topic}-{self.partition}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,16 +13,17 @@ from collections.abc import Mapping
 from json import JSONDecodeError, JSONDecoder
 from typing import Any, Final
 
+from txnlib.core.kafka.constants import MetadataType
 from txnlib.core.kafka.metadata_records import (
     CONTROL_RECORD_TYPES,
     MetadataRecord,
-    MetadataType,
     read_metadata_json,
     record_without_columns,
 )
-from txnlib.core.kafka.transaction_log import VALUE, TopicPartition, TransactionLogEntry, entry_of
+from txnlib.core.kafka.transaction_log import VALUE, TransactionLogEntry, entry_of
 from txnlib.core.kafka.transaction_state import BY_KAFKA_NAME, TransactionState
 from txnlib.core.kafka.wire import optional
+from txnlib.core.rows import TopicPartition
 from txnlib.core.text.dump_lines import PAYLOAD
 from txnlib.core.text.lines import UnreadableReason
 from txnlib.core.text.printed import TransactionLogText

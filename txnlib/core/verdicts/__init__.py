@@ -14,6 +14,6 @@ In reading order:
   whether some history agrees with every record, and in none a COMMIT includes the open records; `world_story`: such a
   history in words
 * `cause`, `cause_name`: why nobody ended it
-* `judged`, `abort_plan`: the rows of `open_transactions`, and the steps of `abort_plan`
+* `remedy`, `abort_plan`: what to do about one, and in which steps
 * `marker_states`: the marker of a transaction on each partition
 """

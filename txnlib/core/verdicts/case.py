@@ -14,6 +14,7 @@ from typing import Final
 
 from txnlib.core.cluster_metadata import ProducerIdBlock
 from txnlib.core.copies import CoverageRow, Role, highest, is_above, is_current, lowest
+from txnlib.core.finding import Alarm
 from txnlib.core.instants import NO_INSTANT_MS, clock_ms
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, UNKNOWN_CLOCKS_DIFFER_MS
 from txnlib.core.kafka.transaction_state import COMPLETE_STATES
@@ -37,9 +38,9 @@ class Crc(Enum):
 
 _COMPLETE: Final = frozenset(state.kafka_name for state in COMPLETE_STATES)
 #: Findings about partitions of `__transaction_state` that cast doubt on every record in them.
-OF_WHOLE_COORDINATOR: Final = ("COORDINATOR_EPOCH_WENT_BACK", "COPIES_DISAGREE")
+OF_WHOLE_COORDINATOR: Final = (Alarm.COORDINATOR_EPOCH_WENT_BACK, Alarm.COPIES_DISAGREE)
 #: Those that mean that records of it may be lost: a producer id without an owner may have had one.
-OF_LOST_RECORDS: Final = (*OF_WHOLE_COORDINATOR, "CORRUPT_MESSAGE", "LIVE_OWNER_UNKNOWN")
+OF_LOST_RECORDS: Final = (*OF_WHOLE_COORDINATOR, Alarm.CORRUPT_MESSAGE, Alarm.LIVE_OWNER_UNKNOWN)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,7 +117,7 @@ class Case(Past):
     @cached_property
     def is_disputed(self) -> bool:
         """Whether other copies have other batches below their high watermarks, and no leader is noted."""
-        return "COPIES_DISAGREE" in self.place.alarms and self.copy.role != Role.LEADER
+        return Alarm.COPIES_DISAGREE in self.place.alarms and self.copy.role != Role.LEADER
 
     @cached_property
     def is_start_committed(self) -> bool | None:

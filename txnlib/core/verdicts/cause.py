@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
 
-from txnlib.core.findings.transaction_findings import MARKER_MISSING
+from txnlib.core.finding import Alarm
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import (
     EXHAUSTED_EPOCH,
@@ -73,7 +73,7 @@ def _lacks_marker(case: Case) -> bool:
     decision = case.decision
     if decision is not None and decision.is_marked is False and decision.lists_partition:
         return True
-    return case.commit_due is not None or MARKER_MISSING.name in case.alarms
+    return case.commit_due is not None or Alarm.MARKER_MISSING in case.alarms
 
 
 def _is_in_time_at_coordinator(case: Case) -> bool:

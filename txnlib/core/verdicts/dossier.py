@@ -13,8 +13,8 @@ from typing import Final
 
 from txnlib.core.display import offset_text
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC, TWO_PHASE_COMMIT_TIMEOUTS
-from txnlib.core.kafka.transaction_log import TopicPartition
 from txnlib.core.kafka.transaction_state import ACTIVE_STATES, BY_KAFKA_NAME, PREPARED_STATES, TransactionState
+from txnlib.core.rows import TopicPartition
 
 #: Most markers of a producer on a partition in a dossier, and most of its decisions: the newest. A busy producer has
 #: millions.

@@ -13,8 +13,8 @@ from txnlib.core.kafka.constants import (
     CLUSTER_METADATA_TOPIC,
     TRANSACTION_STATE_TOPIC,
     TRANSACTION_VERSION,
+    MetadataType,
 )
-from txnlib.core.kafka.metadata_records import MetadataType
 from txnlib.core.verdicts.case import Case
 
 Event = Election | FencedBroker | LoweredFeature

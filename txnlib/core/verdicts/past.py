@@ -15,7 +15,7 @@ from txnlib.core.cluster_metadata import Election, elections_of
 from txnlib.core.copies import CoverageRow, highest, is_above, is_current, lowest
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import MAX_SEQUENCE, UNKNOWN_CLOCKS_DIFFER_MS
-from txnlib.core.kafka.transaction_log import TopicPartition
+from txnlib.core.rows import TopicPartition
 from txnlib.core.verdicts.clocks import PartitionClocks, newest_leader_epoch, newest_ms, written_by_ms
 from txnlib.core.verdicts.cluster_facts import ClusterFacts
 from txnlib.core.verdicts.compared_clocks import ComparedClocks

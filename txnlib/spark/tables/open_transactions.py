@@ -1,6 +1,7 @@
 """`open_transactions`: the open transactions, who would end each, and the verdict.
 
-Spark gathers a dossier for each producer id (`dossiers`), the core judges it in Python tasks (`core.verdicts.judged`).
+Spark gathers a dossier for each producer id (`dossiers`), the core judges it in Python tasks
+(`core.tables.judged_transactions`).
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from txnlib.core.findings.metadata_findings import PRODUCER_ID_NEVER_ALLOCATED
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC, UNKNOWN_CLOCKS_DIFFER_MS
 from txnlib.core.kafka.coordinator_partition import CountBasis
 from txnlib.core.sql_text import IS_OPEN, clock_ms, clock_ms_or_latest
+from txnlib.core.tables.judged_transactions import judge_dossier
 from txnlib.core.verdicts.clocks import MeasuredClocks
 from txnlib.core.verdicts.cluster_facts import (
     ClusterFacts,
@@ -33,7 +35,6 @@ from txnlib.core.verdicts.cluster_facts import (
 from txnlib.core.verdicts.compared_clocks import ClockBounds
 from txnlib.core.verdicts.coordinators import CoordinatorLog, ReadBefore
 from txnlib.core.verdicts.dossier import Dossier
-from txnlib.core.verdicts.judged import judge_dossier
 from txnlib.core.verdicts.reason import Verdict
 from txnlib.readers.typed_rows import arrow_rows, plain, typed
 from txnlib.spark.coordinators.clock_bounds import clock_bounds
