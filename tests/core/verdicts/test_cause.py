@@ -7,7 +7,8 @@ import pytest
 from tests.core.verdicts.test_verdict import COMPLETE, MARKED, NOBODY, ONGOING, PARTITION, PREPARED
 from tests.support.cases import Given, case, decided, replace
 from txnlib.core.cluster_metadata import Election, FencedBroker, LoweredFeature
-from txnlib.core.verdicts.cause import CAUSES, Likelihood, causes
+from txnlib.core.verdicts.cause import CAUSES, causes
+from txnlib.core.verdicts.cause_rule import Likelihood
 from txnlib.core.verdicts.no_commit import answer_of
 from txnlib.core.verdicts.reason import Reason
 

@@ -21,9 +21,9 @@ from tests.support.dossier_samples import (
     ORPHAN,
 )
 from txnlib.core.cluster_metadata import Election, FencedBroker, LoweredFeature, ProducerIdBlock
-from txnlib.core.verdicts.evidence_records import (
+from txnlib.core.verdicts.evidence_records import evidence_records
+from txnlib.core.verdicts.metadata_events import (
     events,
-    evidence_records,
     is_after_completion,
     is_coordinator_leaderless,
     is_leaderless,

@@ -13,7 +13,7 @@ In reading order:
 * `world` (it begins with the axioms), over `earlier_audits` (what these saw), `times` and `scene`; `no_commit`:
   whether some history agrees with every record, and in none a COMMIT includes the open records; `world_story`: such a
   history in words
-* `cause`, `cause_name`: why nobody ended it
+* `cause`, `cause_rule`: why nobody ended it; `metadata_events`: what happened to its leaders since it began
 * `remedy`, `abort_plan`: what to do about one, and in which steps
 * `marker_states`: the marker of a transaction on each partition
 """

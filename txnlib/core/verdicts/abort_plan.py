@@ -15,7 +15,8 @@ from txnlib.core import kafka_commands
 from txnlib.core.display import counted
 from txnlib.core.kafka.transaction_state import TransactionState
 from txnlib.core.rows import OfProducer
-from txnlib.core.verdicts.cause_name import Cause, CauseName
+from txnlib.core.verdicts.cause import CauseName
+from txnlib.core.verdicts.cause_rule import Cause
 from txnlib.core.verdicts.reason import Reason, Verdict
 
 

@@ -8,51 +8,134 @@ upgrade. Source: the issues that the causes name.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from enum import IntEnum
+from enum import StrEnum
 from typing import Final
 
-from txnlib.core.finding import Alarm
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import (
     EXHAUSTED_EPOCH,
     GROUP_METADATA_TOPIC,
     is_ahead,
-    is_from,
 )
 from txnlib.core.kafka_commands import MS_PER_MINUTE
 from txnlib.core.verdicts.case import Case
-from txnlib.core.verdicts.cause_name import Cause, CauseName
-from txnlib.core.verdicts.evidence_records import (
+from txnlib.core.verdicts.cause_rule import Cause, CauseRule, Likelihood, ranked
+from txnlib.core.verdicts.metadata_events import (
     events,
-    is_after_completion,
+    has_event,
     is_coordinator_leaderless,
+    is_dropped_without_leader,
     is_leaderless,
-    shown,
+    lacks_marker,
+    lost_by,
+    may_be_lost_by_election,
 )
 from txnlib.core.verdicts.no_commit import Answer
-from txnlib.core.verdicts.reason import Reason, fields_of
+from txnlib.core.verdicts.reason import Reason
 
 
-class Likelihood(IntEnum):
-    #: Records of the cluster's metadata log show it.
-    PROVEN = 0
-    LIKELY = 1
-    POSSIBLE = 2
-    UNLIKELY = 3
+class CauseName(StrEnum):
+    """A known cause. The value is what it says; `{…}` are fields of the case."""
 
-
-@dataclass(frozen=True, slots=True)
-class CauseRule:
-    """A known cause. `{…}` in `shows` are fields of the case. `given`: what the worlds must say. `fixed_in`: first
-    version of the brokers without the fault."""
-
-    cause: str
-    likelihood: Likelihood
-    shows: str
-    applies: Callable[[Case], bool] = lambda case: True
-    fixed_in: tuple[int, int] | None = None
-    given: Callable[[Answer], bool] = lambda answer: True
+    UNCLEAN_ELECTION = (
+        "an unclean election removed the newest records of the partition, and with them the marker of the decision"
+    )
+    UNDATED_ELECTION = (
+        "the leader of the partition was elected without being in sync, and may have lost the marker of the decision"
+    )
+    TOPIC_CREATED_AGAIN = (
+        "the topic was deleted and created again after the decision, and its markers were deleted with it"
+    )
+    DROPPED_WITHOUT_LEADER = (
+        "the partition had no leader when its coordinator ended the transaction, and the marker was dropped (brokers"
+        " from 4.2 on)"
+    )
+    TRANSACTION_VERSION_LOWERED = (
+        "transaction.version was lowered while the transaction, or the one before it, was open"
+    )
+    MARKER_CLEANED = (
+        "compaction removed its marker: this broker's cleaner (KAFKA-13727; fixed in 3.0.2, 3.1.1 and 3.2.0), or that"
+        " of another replica before this one copied it"
+    )
+    MARKER_LOST = (
+        "its coordinator decided a transaction with this partition, and the marker is gone: the topic was created"
+        " again, the log was truncated (unclean election), or the copy is an older one"
+    )
+    NO_LEADER = "the partition has no leader, so nobody can write the marker"
+    NO_COORDINATOR = "the coordinator's partition has no leader, so nobody acts for {transactional_id}"
+    TOO_FEW_IN_SYNC = (
+        "the partition has fewer in-sync replicas than min.insync.replicas, so it refuses the marker, and its"
+        " coordinator tries again for ever"
+    )
+    COORDINATOR_TOO_FEW_IN_SYNC = (
+        "the coordinator's partition has fewer in-sync replicas than min.insync.replicas, so its coordinator cannot"
+        " write that the transaction ends"
+    )
+    COORDINATOR_FENCED = (
+        "the broker that was the coordinator was fenced, and its successor has not finished the transaction"
+    )
+    OLD_TIMES = (
+        "the producer writes old timestamps: by its coordinator's clock, the transaction is younger than its last write"
+    )
+    OFFSET_COMMIT_RACED = (
+        "a transactional offset commit raced its verification (KAFKA-15784; brokers 3.6, fixed in 3.7.0)"
+    )
+    LATE_PRODUCE = (
+        "late produce request after its transaction's end (KAFKA-14402 family; fixed by transactions v2, 4.0)"
+    )
+    ENDED_EARLY = (
+        "a repeated marker of the previous transaction ended the next one too early (KAFKA-19446; brokers 4.0 and 4.1)"
+    )
+    OTHER_CLIENT_CONTINUED = "a client other than Kafka's own continued to write after its EndTxn (KAFKA-18957)"
+    PARTITION_NOT_ADDED = (
+        "a client wrote without adding the partition to its transaction (KAFKA-12671; brokers before 3.6, or with "
+        "transaction.partition.verification.enable off)"
+    )
+    PARTITION_NOT_ADDED_TO_NEWEST = (
+        "a client wrote without adding the partition to its newest transaction (KAFKA-12671; brokers before 3.6, or"
+        " with transaction.partition.verification.enable off)"
+    )
+    FOREIGN_PRODUCER_ID = (
+        "no coordinator made the producer id: a client made it up, or the records are from another cluster"
+    )
+    COORDINATOR_LOST_RECORDS = (
+        "a coordinator partition lost its records (disk lost, topic created again, log truncated)"
+    )
+    ID_EXPIRED = "its transactional id expired, and compaction removed its tombstone"
+    RECORDS_LOST_OR_ID_MADE_UP = "a coordinator partition lost its records, or a client made up its producer id"
+    HUNG_UNTIL_EXPIRY = (
+        "the partition hung for longer than transactional.id.expiration.ms, and its id expired meanwhile"
+    )
+    LATE_WITH_FORMER_PRODUCER_ID = (
+        "late produce request with a producer id that its transactional id has given up (epochs exhausted, or the id"
+        " was created again)"
+    )
+    COORDINATOR_UNCLEAN_ELECTION = (
+        "an unclean election of its coordinator's partition removed the coordinator's newest records"
+    )
+    EPOCH_MADE_UP = (
+        "a client wrote with an epoch that its coordinator never assigned (accepted without verification, before 4.0)"
+    )
+    COORDINATOR_LOST_NEWEST_RECORDS = (
+        "the coordinator lost its newest records (unclean election, or a restored older copy)"
+    )
+    EPOCH_AHEAD = (
+        "the partition has seen a newer producer epoch than the decision's, so it refuses every retry of the marker"
+    )
+    COORDINATOR_EPOCH_AHEAD = (
+        "the partition has seen a newer coordinator epoch, as after a marker by a zombie coordinator or by hand"
+        " (KAFKA-9144 and similar), so it refuses every retry of the marker"
+    )
+    LEADER_UNREACHABLE = "the partition's leader is not reachable"
+    FORGOTTEN = (
+        "the coordinator stopped sending markers (KAFKA-16352, fixed in 3.8.0; KAFKA-9777, fixed in 2.6.0; KAFKA-10080)"
+    )
+    REPEATED_MARKER_REFUSED = "a repeated marker is refused under transactions v2 (KAFKA-19999; 4.2 before its fix)"
+    EPOCH_EXHAUSTED = "the epoch is exhausted, so its coordinator cannot fence it (KAFKA-20090)"
+    TIMEOUT_SCAN_STOPPED = (
+        "its coordinator does not run the timeout scan: __transaction_state-{coordinator_partition} has no leader, or"
+        " one that is overloaded"
+    )
 
 
 def _has_marker(case: Case) -> bool:
@@ -68,49 +151,10 @@ def _is_v2(case: Case) -> bool:
     return (case.claim.client_transaction_version or 0) >= 2
 
 
-def _lacks_marker(case: Case) -> bool:
-    """Its coordinator decided a transaction with this partition, and the marker is missing here."""
-    decision = case.decision
-    if decision is not None and decision.is_marked is False and decision.lists_partition:
-        return True
-    return case.commit_due is not None or Alarm.MARKER_MISSING in case.alarms
-
-
 def _is_in_time_at_coordinator(case: Case) -> bool:
     """By the coordinator's clock, the transaction is younger than the last write claims."""
     start, written = clock_ms(case.claim.start_ms), clock_ms(case.span.last_timestamp_ms)
     return start is not None and written is not None and written < start - 5 * MS_PER_MINUTE
-
-
-def _has(name: str) -> Callable[[Case], bool]:
-    """Whether the metadata log shows an event of `evidence_records.events`."""
-    return lambda case: events(case)[name] is not None
-
-
-def _lost_by(name: str, *, is_proven: bool) -> Callable[[Case], bool]:
-    """Whether the marker is missing, and an event explains that: for certain, if all had acknowledged it before, or
-    else."""
-
-    def applies(case: Case) -> bool:
-        event = events(case)[name]
-        return _lacks_marker(case) and event is not None and is_after_completion(event, case) is is_proven
-
-    return applies
-
-
-def _may_be_lost_by_election(case: Case) -> bool:
-    found = events(case)
-    return _lacks_marker(case) and found["unclean_election"] is None and found["undated_unclean_election"] is not None
-
-
-def _dropped_without_leader(case: Case) -> bool:
-    """The partition had no leader at some time from the decision to its completion."""
-    none = events(case)["leaderless"]
-    decided = case.commit_due or case.decision
-    completed = None if decided is None else decided.of.completed_ms
-    if not _lacks_marker(case) or none is None or completed is None:
-        return False
-    return none.at_ms is None or none.at_ms <= completed
 
 
 _PROVEN, _L, _P = Likelihood.PROVEN, Likelihood.LIKELY, Likelihood.POSSIBLE
@@ -133,25 +177,25 @@ _OFFSETS: Final = CauseRule(
 _UNCLEAN_SHOWS: Final = "{unclean_election}{lost_offsets}; before, {transactional_id} was decided ({decision})"
 #: Causes of a missing marker that the metadata log shows.
 _SHOWN_LOSSES: Final = (
-    CauseRule(CauseName.UNCLEAN_ELECTION, _PROVEN, _UNCLEAN_SHOWS, _lost_by("unclean_election", is_proven=True)),
-    CauseRule(CauseName.UNCLEAN_ELECTION, _L, _UNCLEAN_SHOWS, _lost_by("unclean_election", is_proven=False)),
+    CauseRule(CauseName.UNCLEAN_ELECTION, _PROVEN, _UNCLEAN_SHOWS, lost_by("unclean_election", is_proven=True)),
+    CauseRule(CauseName.UNCLEAN_ELECTION, _L, _UNCLEAN_SHOWS, lost_by("unclean_election", is_proven=False)),
     CauseRule(
         CauseName.UNDATED_ELECTION,
         _L,
         "{undated_unclean_election}; {transactional_id} was decided ({decision}), at an unknown time before or after",
-        _may_be_lost_by_election,
+        may_be_lost_by_election,
     ),
     CauseRule(
         CauseName.TOPIC_CREATED_AGAIN,
         _PROVEN,
         "{topic_created}; before, {transactional_id} was decided ({decision})",
-        _lost_by("topic_created", is_proven=True),
+        lost_by("topic_created", is_proven=True),
     ),
     CauseRule(
         CauseName.DROPPED_WITHOUT_LEADER,
         _L,
         "{leaderless}; {transactional_id} was decided ({decision}) and completed without this marker",
-        _dropped_without_leader,
+        is_dropped_without_leader,
     ),
 )
 _GAP_BEHIND: Final = "records are missing behind it, before offset {gap_offset}"
@@ -160,31 +204,33 @@ _CLEANED: Final = (
         CauseName.MARKER_CLEANED,
         _L,
         _GAP_BEHIND + "; {transactional_id} was decided ({decision})",
-        lambda case: case.gap_offset is not None and _lacks_marker(case),
+        lambda case: case.gap_offset is not None and lacks_marker(case),
     ),
     CauseRule(
         CauseName.MARKER_CLEANED,
         _L,
         _GAP_BEHIND + "; {unmarked}",
-        lambda case: case.gap_offset is not None and not _lacks_marker(case),
+        lambda case: case.gap_offset is not None and not lacks_marker(case),
         given=lambda answer: answer.unmarked is not None,
     ),
     CauseRule(
         CauseName.MARKER_CLEANED,
         _P,
         _GAP_BEHIND + ": a marker may be among them",
-        lambda case: case.gap_offset is not None and not _lacks_marker(case),
+        lambda case: case.gap_offset is not None and not lacks_marker(case),
         given=lambda answer: answer.unmarked is None,
     ),
 )
-_LOWERED: Final = CauseRule(CauseName.TRANSACTION_VERSION_LOWERED, _L, "{lowered_feature}", _has("lowered_feature"))
+_LOWERED: Final = CauseRule(
+    CauseName.TRANSACTION_VERSION_LOWERED, _L, "{lowered_feature}", has_event("lowered_feature")
+)
 _LOST_MARKER: Final = CauseRule(
     CauseName.MARKER_LOST,
     _L,
     "__transaction_state-{coordinator_partition} has the decision ({decision}) of {transactional_id}; no marker follows"
     " it here",
     lambda case: (
-        _lacks_marker(case) and case.gap_offset is None and not any(rule.applies(case) for rule in _SHOWN_LOSSES)
+        lacks_marker(case) and case.gap_offset is None and not any(rule.applies(case) for rule in _SHOWN_LOSSES)
     ),
 )
 
@@ -195,7 +241,7 @@ def _not_added(likelihood: Likelihood, given: Callable[[Answer], bool]) -> Cause
         likelihood,
         "no current record of {transactional_id} lists {topic}-{partition}, and the partition has no marker of the"
         " producer",
-        lambda case: not _has_marker(case) and not _lacks_marker(case),
+        lambda case: not _has_marker(case) and not lacks_marker(case),
         given=given,
     )
 
@@ -273,7 +319,7 @@ CAUSES: Final[Mapping[Reason, tuple[CauseRule, ...]]] = {
             CauseName.PARTITION_NOT_ADDED_TO_NEWEST,
             _P,
             "the producer's last marker here, at offset {marker_offset}, ended an earlier transaction",
-            lambda case: _has_marker(case) and not _lacks_marker(case),
+            lambda case: _has_marker(case) and not lacks_marker(case),
         ),
     ),
     Reason.PRODUCER_ID_UNKNOWN_TO_EVERY_COORDINATOR: (
@@ -312,14 +358,14 @@ CAUSES: Final[Mapping[Reason, tuple[CauseRule, ...]]] = {
             CauseName.LATE_WITH_FORMER_PRODUCER_ID,
             _L,
             "{transactional_id} had producer {producer_id} before, not now",
-            lambda case: not _lacks_marker(case),
+            lambda case: not lacks_marker(case),
         ),
         *_CLEANED,
     ),
     Reason.EPOCH_AHEAD_OF_COORDINATOR: (
         _LOWERED,
         CauseRule(
-            CauseName.COORDINATOR_UNCLEAN_ELECTION, _PROVEN, "{coordinator_unclean}", _has("coordinator_unclean")
+            CauseName.COORDINATOR_UNCLEAN_ELECTION, _PROVEN, "{coordinator_unclean}", has_event("coordinator_unclean")
         ),
         CauseRule(CauseName.EPOCH_MADE_UP, _L, _EPOCHS, fixed_in=(4, 0)),
         CauseRule(CauseName.COORDINATOR_LOST_NEWEST_RECORDS, _P, _EPOCHS),
@@ -383,31 +429,8 @@ CAUSES: Final[Mapping[Reason, tuple[CauseRule, ...]]] = {
 
 
 def causes(reason: Reason, case: Case, answer: Answer) -> tuple[Cause, ...]:
-    """The candidates whose signature matches, most likely first; empty if the transaction needs no explanation.
+    """The causes of a verdict's reason whose signature matches, most likely first; empty if it needs no explanation.
 
-    `answer`: of the worlds. None of them contradicts a candidate.
+    `answer`: of the worlds. None of them contradicts a cause.
     """
-    decision, unmarked = case.decision, answer.unmarked
-    removed = f"offsets {case.truncated_from} to {case.truncated_until}"
-    fields = {
-        **fields_of(case),
-        **shown(case),
-        "lost_offsets": (
-            "" if case.truncated_from is None else f"; another copy still has the {removed} that it removed"
-        ),
-        "decision": "not known" if decision is None else decision.of.outcome,
-        "too_few_in_sync": "" if case.place.too_few_in_sync is None else case.place.too_few_in_sync.says,
-        "coordinator_too_few_in_sync": (
-            "" if case.coordinator.too_few_in_sync is None else case.coordinator.too_few_in_sync.says
-        ),
-        "lost_decisions": answer.lost_decisions or "",
-        "unmarked": "" if unmarked is None else f"{unmarked.place} decided {unmarked.outcome} for this partition, too",
-    }
-    ranked = []
-    for rule in CAUSES.get(reason, ()):
-        if rule.given(answer) and rule.applies(case):
-            shows, likelihood = rule.shows.format(**fields), rule.likelihood
-            if rule.fixed_in is not None and is_from(rule.fixed_in, case.kafka_version) is True:
-                likelihood, shows = Likelihood.UNLIKELY, f"{shows}; but the capture says Kafka {case.kafka_version}"
-            ranked.append((likelihood, Cause(rule.cause.format(**fields), likelihood.name, shows)))
-    return tuple(cause for _, cause in sorted(ranked, key=lambda pair: pair[0]))
+    return ranked(CAUSES.get(reason, ()), case, answer)
