@@ -65,8 +65,8 @@ def test_a_snapshot_of_the_disk_is_noted_as_an_audit_reads_it(tmp_path):
     (here / "capture" / "1" / "orders-0").mkdir()
     (here / "capture" / "1" / "orders-0" / "00000000000000000000.log").write_bytes(b"")
     notes = list_capture([str(here / "capture")]).notes
-    assert notes.captured_at("1", "orders-0") == notes.newest_instant_ms
-    assert notes.newest_instant_ms > 1_700_000_000_000
+    assert notes.instants.of_copy("raw:1", "orders", 0) == notes.instants.latest_ms
+    assert notes.instants.latest_ms > 1_700_000_000_000
 
 
 def test_audits_in_the_guide_have_options_that_exist():

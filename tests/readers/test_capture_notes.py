@@ -87,7 +87,7 @@ def test_the_limits_themselves_are_taken(tmp_path):
         "partitions": {"orders-2147483647": {"leader": -1, "replicas": [2**31 - 1, 0]}},
     }
     notes = read_capture_notes(str(noted(tmp_path, json.dumps(content))))
-    assert notes.newest_instant_ms == LAST_INSTANT_MS
+    assert notes.instants.latest_ms == LAST_INSTANT_MS
     assert notes.timeout_scan_interval_ms == 2**31 - 1
 
 

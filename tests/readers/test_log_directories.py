@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from txnlib.core.coverage.coverage import CaptureInstants
+from txnlib.core.coverage.capture_instants import CaptureInstants
 from txnlib.core.kafka.log_dir_files import MetaProperties, read_meta_properties
 from txnlib.errors import UsageError
 from txnlib.readers.capture import FileKind, list_capture

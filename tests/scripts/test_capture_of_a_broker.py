@@ -138,7 +138,7 @@ def test_each_copy_has_the_instant_at_which_it_was_taken(taken):
 def test_capture_json_names_cluster_leaders_and_settings_by_kafkas_tools(taken):
     tables = audited(taken.raw)
     notes = read_capture_notes(str(taken.raw / "1" / "capture.json"))
-    assert (tables.run.settings.cluster, tables.run.settings.as_of_ms) == ("night", notes.newest_instant_ms)
+    assert (tables.run.settings.cluster, tables.run.settings.as_of_ms) == ("night", notes.instants.latest_ms)
     assert (notes.kafka_version, notes.transaction_version) == (os.environ["KAFKA_VERSION"], 2)
     assert (notes.coordinator_partitions, notes.transaction_max_timeout_ms) == (2, 900_000)
     assert (notes.transactional_id_expiration_ms, notes.producer_id_expiration_ms) == (604_800_000, 86_400_000)

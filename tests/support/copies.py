@@ -5,8 +5,9 @@ from typing import Any
 
 from txnlib.core.cluster_metadata import PartitionAssignment
 from txnlib.core.copies import CoverageRow
+from txnlib.core.coverage.capture_instants import CaptureInstants
 from txnlib.core.coverage.captured_files import CapturedFile, CheckpointEntry, UnreadableBytes
-from txnlib.core.coverage.coverage import CaptureInstants, coverage
+from txnlib.core.coverage.coverage import coverage
 from txnlib.core.coverage.judged_copy import LeaderProof
 from txnlib.core.coverage.leaders import NotedPartition, leaders
 from txnlib.core.coverage.truncated_tails import EpochOfSegment

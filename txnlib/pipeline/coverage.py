@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from txnlib.core.cluster_metadata import PartitionAssignment
 from txnlib.core.copies import CoverageRow, LeaderBasis
 from txnlib.core.coverage.captured_files import CapturedFile, CheckpointEntry, CopyKey, Place, broker_of, of_copies
-from txnlib.core.coverage.coverage import NEWEST_SNAPSHOTS, CaptureInstants, coverage
+from txnlib.core.coverage.coverage import NEWEST_SNAPSHOTS, coverage
 from txnlib.core.coverage.judged_copy import LeaderProof
 from txnlib.core.coverage.leaders import NotedPartition, PartitionLeader, deleted_copies, leaders
 from txnlib.core.coverage.quarantine import RefutedBatch, lowered, quarantine
@@ -20,7 +20,7 @@ from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC, TRANSACTION_STAT
 from txnlib.pipeline.given_rows import Given, having, queried, rows_of_table
 from txnlib.pipeline.run import Run
 from txnlib.pipeline.scheduler import RunChange, TableStep, table_of
-from txnlib.readers.capture_notes import DEFAULT_INSTANT, CaptureNotes
+from txnlib.readers.capture_notes import CaptureNotes
 from txnlib.readers.log_directories import topic_partition_of
 from txnlib.readers.typed_rows import arrow_rows
 from txnlib.settings import Settings
@@ -52,13 +52,14 @@ def _partition_notes(run: Run) -> list[NotedPartition]:
 
 def _leaders(run: Run) -> dict[Place, PartitionLeader]:
     notes, basis = _notes(run), run.settings.metadata_basis
+    noted_ms = notes.instants.earliest_ms
     # With a damaged metadata log, a leader may have changed after notes that are older than its copies, in a record
     # that is lost.
-    copied = [ms for name, ms in notes.captured_at_ms.items() if name.endswith(f"/{CLUSTER_METADATA_TOPIC}-0")]
-    are_notes_newer = notes.noted_at_ms is None or all(ms <= notes.noted_at_ms for ms in copied)
+    copied = [ms for name, ms in notes.instants.of_folders.items() if name.endswith(f"/{CLUSTER_METADATA_TOPIC}-0")]
+    are_notes_newer = noted_ms is None or all(ms <= noted_ms for ms in copied)
     is_in_force = basis is not LeaderBasis.METADATA_LOG_DAMAGED or are_notes_newer
     noted = _partition_notes(run) if is_in_force else []
-    return leaders(noted, rows_of_table(run, "partition_assignments", PartitionAssignment), basis, notes.noted_at_ms)
+    return leaders(noted, rows_of_table(run, "partition_assignments", PartitionAssignment), basis, noted_ms)
 
 
 def _expected(run: Run) -> set[Place]:
@@ -118,7 +119,7 @@ COVERAGE: Final = table_of(
     newest_snapshots=Given(SNAPSHOTS.reads, _newest_snapshots),
     partition_notes=_partition_notes,
     leaders=_leaders,
-    instants=lambda run: CaptureInstants(_notes(run).captured_at_ms.get(DEFAULT_INSTANT), _notes(run).captured_at_ms),
+    instants=lambda run: _notes(run).instants,
     expected=_expected,
     deleted_copies=find_deleted_copies,
     leader_proof=lambda run: LeaderProof(

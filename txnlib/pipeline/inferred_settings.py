@@ -10,7 +10,7 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from txnlib.core.coverage.captured_files import CapturedFile, CopyKey, broker_of
+from txnlib.core.coverage.captured_files import CapturedFile, CopyKey
 from txnlib.core.coverage.known_metadata import Conclusion, MetadataReach, holds, known_metadata
 from txnlib.core.kafka.constants import (
     CLUSTER_METADATA_TOPIC,
@@ -24,7 +24,6 @@ from txnlib.core.kafka.log_dir_files import number
 from txnlib.pipeline.coverage import find_deleted_copies
 from txnlib.pipeline.given_rows import rows_of_table
 from txnlib.pipeline.run import Run
-from txnlib.readers.capture_notes import DEFAULT_INSTANT
 from txnlib.settings import BROKER_SETTINGS, NOTED, SETTINGS
 from txnlib.spark.frames import local_rows
 from txnlib.spark.joins import broadcast
@@ -59,8 +58,7 @@ def _know_metadata(run: Run) -> None:
     known = known_metadata(
         MetadataReach() if is_empty else reach(run.tables.read("metadata_log")),
         rows_of_table(run, "segments", CapturedFile),
-        captured_at=lambda source: notes.captured_at(broker_of(source), _FOLDER),
-        captures_ms=[ms for name, ms in notes.captured_at_ms.items() if name != DEFAULT_INSTANT],
+        notes.instants,
     )
     if known is not None:
         facts = {name: value for name, value in asdict(known).items() if value is not None}

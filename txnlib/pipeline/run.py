@@ -122,7 +122,7 @@ def open_run(
     store = _store(request, engine)
     cluster = str(_given(request, given, capture)["cluster"])
     _check_cluster(store, cluster, capture.cluster_id)
-    as_of_ms = capture.notes.newest_instant_ms if request.as_of_ms is None else request.as_of_ms
+    as_of_ms = capture.notes.instants.latest_ms if request.as_of_ms is None else request.as_of_ms
     capture = with_parts(capture, read_segments(store, cluster, as_of_ms) if request.mode == INCREMENTAL else ())
     source = engine.source(capture)
     if as_of_ms is None:
@@ -207,7 +207,7 @@ def _decide(request: AuditRequest, given: BaseModel, capture: Capture, instant: 
 def _compare_instants(as_of_ms: int, capture: Capture, say: Callable[[str], object]) -> None:
     """Says if the instant of the audit is before any copy was taken, or more than a day from the newest one: it may be
     a slip of the pen."""
-    newest_ms, oldest_ms = capture.notes.newest_instant_ms, capture.notes.noted_at_ms
+    newest_ms, oldest_ms = capture.notes.instants.latest_ms, capture.notes.instants.earliest_ms
     if oldest_ms is not None and as_of_ms < oldest_ms:
         say(
             f"--as-of is {utc_time(as_of_ms)}, before the first copy was taken ({utc_time(oldest_ms)}): ages count up"
@@ -270,7 +270,7 @@ def instant_of(source: CaptureSource, now_ms: int) -> tuple[int, str]:
     A client's time after `now_ms` counts as that: its clock is wrong. Without any time, the instant is 0. Raises
     UnreadableInputError if something may be open, and no broker says when.
     """
-    noted = source.capture.notes.newest_instant_ms
+    noted = source.capture.notes.instants.latest_ms
     if noted is not None:
         return noted, BY_NOTES
     stamped = _newest(source.read("segments"), "newest_broker_ms")

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model, field_validator
 
+from txnlib.core.coverage.capture_instants import CaptureInstants
 from txnlib.core.instants import LAST_INSTANT_MS
 from txnlib.core.kafka.constants import MAX_INT16, MAX_INT32, MAX_INT64
 from txnlib.core.kafka.log_dir_files import number
@@ -169,10 +170,11 @@ class CaptureNotes(_Settings):  # type: ignore[misc, valid-type]
                 raise ValueError(f"{name[:_SHOWN]!r} is not a <topic>-<partition>")
         return noted
 
-    def captured_at(self, broker: str | None, folder: str) -> int | None:
-        """When a partition's folder was copied from a broker, in epoch ms; None if not noted."""
-        noted = None if broker is None else self.captured_at_ms.get(f"{broker}/{folder}")
-        return self.captured_at_ms.get(DEFAULT_INSTANT) if noted is None else noted
+    @property
+    def instants(self) -> CaptureInstants:
+        """When each folder was copied."""
+        named = {name: ms for name, ms in self.captured_at_ms.items() if name != DEFAULT_INSTANT}
+        return CaptureInstants(self.captured_at_ms.get(DEFAULT_INSTANT), named)
 
     def for_others(self, captured_at_ms: int | None) -> CaptureNotes:
         """The notes with this instant for the copies that have none."""
@@ -181,16 +183,6 @@ class CaptureNotes(_Settings):  # type: ignore[misc, valid-type]
         instants = {DEFAULT_INSTANT: captured_at_ms, **self.captured_at_ms}
         notes: CaptureNotes = self.model_copy(update={"captured_at_ms": instants})
         return notes
-
-    @property
-    def noted_at_ms(self) -> int | None:
-        """When the leaders were noted, at the earliest, in epoch ms: the oldest instant; None if unknown."""
-        return min(self.captured_at_ms.values(), default=None)
-
-    @property
-    def newest_instant_ms(self) -> int | None:
-        """The newest capture instant, in epoch ms; None if none is noted."""
-        return max(self.captured_at_ms.values(), default=None)
 
     @property
     def timeout_scan_interval_ms(self) -> int | None:

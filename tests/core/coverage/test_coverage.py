@@ -7,8 +7,9 @@ import pytest
 
 from tests.support.copies import NOW, assigned, captured, checkpoint, covered, epoch, noted, unreadable
 from txnlib.core.copies import CopyBeside, CoverageRow, End, LeaderBasis, Role, TruncatedEpoch, known_until_ms
+from txnlib.core.coverage.capture_instants import CaptureInstants
 from txnlib.core.coverage.captured_files import CheckpointEntry
-from txnlib.core.coverage.coverage import CaptureInstants, NewestSnapshot
+from txnlib.core.coverage.coverage import NewestSnapshot
 from txnlib.core.coverage.judged_copy import LeaderProof
 from txnlib.core.coverage.leaders import PartitionLeader, leaders
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, TRANSACTION_STATE_TOPIC

@@ -8,6 +8,7 @@ import pytest
 
 from tests.support.copies import captured, unreadable
 from txnlib.core.copies import CONFIRMED_WITHIN_MS, STALE_AFTER_MS, LeaderBasis
+from txnlib.core.coverage.capture_instants import CaptureInstants
 from txnlib.core.coverage.captured_files import CapturedFile
 from txnlib.core.coverage.known_metadata import KnownMetadata, MetadataReach, known_metadata
 from txnlib.core.instants import LAST_MS
@@ -25,7 +26,8 @@ def known(
     *segments: CapturedFile, log: MetadataReach = REACH, copied: dict[str, int] | None = None
 ) -> KnownMetadata | None:
     instants = {"raw:1": AT + 1} if copied is None else copied
-    return known_metadata(log, segments, captured_at=instants.get, captures_ms=instants.values())
+    named = {f"{source.removeprefix('raw:')}/{CLUSTER_METADATA_TOPIC}-0": ms for source, ms in instants.items()}
+    return known_metadata(log, segments, CaptureInstants(None, named))
 
 
 def fact(name: str, *segments: CapturedFile, **given) -> object:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
 from txnlib.core.copies import CONFIRMED_WITHIN_MS, LeaderBasis, highest, leader_basis, lowest
+from txnlib.core.coverage.capture_instants import CaptureInstants
 from txnlib.core.coverage.captured_files import CapturedFile
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC
@@ -90,15 +91,9 @@ class KnownMetadata:
 def known_metadata(
     log: MetadataReach,
     segments: Sequence[CapturedFile],
-    *,
-    captured_at: Callable[[str], int | None],
-    captures_ms: Iterable[int],
+    instants: CaptureInstants,
 ) -> KnownMetadata | None:
-    """What is known of the metadata log; None if it is empty.
-
-    `captured_at`: when the log of a source was copied, if that is noted. `captures_ms`: the noted instants of all
-    copies.
-    """
+    """What is known of the metadata log; None if it is empty."""
     copies = [each for each in segments if each.topic == CLUSTER_METADATA_TOPIC]
     last_offset = -1 if log.known_ms is None or log.last_offset is None else log.last_offset
     reaching = [each for each in copies if (each.end_offset or 0) > last_offset]
@@ -115,7 +110,9 @@ def known_metadata(
     has_no_ops, is_complete = bool(log.has_no_ops), bool(log.is_complete)
     # A later copy may be a dead broker's.
     captured_ms = lowest(
-        captured_at(each.source) for each in copies if each.end_offset is not None and each.end_offset > last_offset
+        instants.of_copy(each.source, CLUSTER_METADATA_TOPIC, 0)
+        for each in copies
+        if each.end_offset is not None and each.end_offset > last_offset
     )
     others = [each.newest_broker_ms for each in segments if each.topic not in (None, CLUSTER_METADATA_TOPIC)]
     stamped_ms = highest(map(clock_ms, others))
@@ -127,5 +124,5 @@ def known_metadata(
     if not holds(Conclusion.LEADER, MetadataExtent(has_begin=is_complete, has_end=has_end)):
         basis = LeaderBasis.METADATA_LOG_DAMAGED
     reach_ms = log.known_ms + CONFIRMED_WITHIN_MS[has_no_ops]
-    is_last = all(instant <= reach_ms for instant in captures_ms)
+    is_last = all(instant <= reach_ms for instant in instants.of_folders.values())
     return KnownMetadata(basis, has_end, log.known_ms, reach_ms, is_complete, is_last and has_end and not is_torn)
