@@ -29,10 +29,8 @@ from txnlib.core.finding import Topic  # noqa: E402
 from txnlib.core.findings.catalogue import FINDINGS  # noqa: E402
 from txnlib.core.kafka.marker_acceptance import ACCEPTANCES, MarkerVersion  # noqa: E402
 from txnlib.core.kafka.transaction_state import STEPS, TransactionState  # noqa: E402
-from txnlib.core.verdicts.doubt import (  # noqa: E402
-    DOUBTS,
-    LATE_BY,
-)
+from txnlib.core.verdicts.age import LATE_BY  # noqa: E402
+from txnlib.core.verdicts.doubt import DOUBTS  # noqa: E402
 from txnlib.core.verdicts.marker_states import (  # noqa: E402
     MARKER_STATES,
     MEANINGS,

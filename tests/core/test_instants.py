@@ -18,9 +18,9 @@ from txnlib.core.instants import FIRST_MS, LAST_MS, NO_INSTANT_MS, clock_ms, clo
 from txnlib.core.kafka.producer_state import has_late_transaction
 from txnlib.core.kafka.transaction_state import TransactionState
 from txnlib.core.kafka_commands import duration_minutes, is_candidate
+from txnlib.core.verdicts.age import last_write_ms, lateness, proven_since_ms
 from txnlib.core.verdicts.cause import causes
 from txnlib.core.verdicts.dossier import Claim, OpenSpan
-from txnlib.core.verdicts.doubt import last_write_ms, lateness, proven_since_ms
 from txnlib.core.verdicts.evidence_records import evidence_records
 from txnlib.core.verdicts.no_commit import answer_of
 from txnlib.core.verdicts.reason import Verdict

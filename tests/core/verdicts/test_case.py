@@ -252,7 +252,7 @@ SEEN = [
 def test_an_earlier_audit_saw_the_same_topic_id_and_the_same_first_batch(change, expected):
     earlier = replace(EARLIER, **change)
     assert is_same_transaction(earlier, COPY, SPAN.checks[1].crc) is expected
-    seen = case_of(earlier=(earlier,)).first_seen_ms
+    seen = case_of(earlier=(earlier,)).seen_open_ms
     assert seen == (NOON + 4 * MINUTE if expected else None)
     (row,) = judge_dossier(replace(DOSSIER, open=(replace(SPAN, earlier=(earlier,)),)), FACTS)
     assert (row.runs_seen, row.first_seen_ms) == ((1, ONE) if expected is False else (2, NOON + 5 * MINUTE))
@@ -261,11 +261,11 @@ def test_an_earlier_audit_saw_the_same_topic_id_and_the_same_first_batch(change,
 def test_an_earlier_audit_proves_the_instant_of_its_copies_not_its_as_of():
     wrong = replace(EARLIER, as_of_ms=NOON - 600 * MINUTE, copied_ms=ONE - MINUTE)
     unstamped = (replace(SPAN.stamps[0], behind_ms=None, behind_last_ms=None),)
-    found = case_of(earlier=(wrong,), stamps=unstamped).first_seen_ms
+    found = case_of(earlier=(wrong,), stamps=unstamped).seen_open_ms
     assert found == ONE - MINUTE
     # One from before the stamps in front of the first batch is of another log.
-    assert case_of(earlier=(replace(EARLIER, copied_ms=NOON - 10 * MINUTE),)).first_seen_ms is None
-    assert case_of(earlier=(replace(EARLIER, copied_ms=None),)).first_seen_ms is None
+    assert case_of(earlier=(replace(EARLIER, copied_ms=NOON - 10 * MINUTE),)).seen_open_ms is None
+    assert case_of(earlier=(replace(EARLIER, copied_ms=None),)).seen_open_ms is None
 
 
 def test_siblings_that_were_committed_since_are_named_in_order():

@@ -19,9 +19,10 @@ from tests.core.verdicts.test_verdict import (
 from tests.support.cases import case, decided, replace, with_marker
 from txnlib.core.copies import End, Role
 from txnlib.core.kafka.coordinator_partition import CountBasis
+from txnlib.core.verdicts.age import proven_since_ms
 from txnlib.core.verdicts.case import Crc
 from txnlib.core.verdicts.dossier import Owner
-from txnlib.core.verdicts.doubt import DOUBTS, proven_since_ms
+from txnlib.core.verdicts.doubt import DOUBTS
 from txnlib.core.verdicts.reason import Reason, Verdict
 from txnlib.core.verdicts.verdict import judge
 
@@ -266,7 +267,7 @@ DOUBTFUL = [
 #: missing.
 IMPOSSIBLE = {"NOBODY": 6, "CURRENT": 4, "EXPIRED": 4}
 OWNERS = {"NOBODY": NOBODY, "CURRENT": COMPLETE, "EXPIRED": EXPIRED}
-SEEN_EARLY = replace(PARTITION, first_seen_ms=NOON + MINUTE)
+SEEN_EARLY = replace(PARTITION, seen_open_ms=NOON + MINUTE)
 
 
 def test_doubts_are_in_order_of_precedence():
@@ -364,7 +365,7 @@ PROVEN = [
     ({}, {"is_listed": False}, STAMPED_MS, "CLIENT_CLOCK"),
     ({}, {"state": COMPLETE.state}, STAMPED_MS, "CLIENT_CLOCK"),
     ({}, {"owner": Owner.ROTATED}, STAMPED_MS, "CLIENT_CLOCK"),
-    ({"first_seen_ms": START_MS - 1}, {}, START_MS - 1, "CLIENT_CLOCK"),
+    ({"seen_open_ms": START_MS - 1}, {}, START_MS - 1, "CLIENT_CLOCK"),
     ({"stamped_after_ms": None}, {"is_listed": False}, None, "CLIENT_CLOCK"),
     ({"first_timestamp_ms": START_MS - 2}, {}, START_MS, "CLIENT_CLOCK"),
     ({"first_timestamp_ms": START_MS - 2, "is_broker_clock": True}, {}, START_MS - 2, "BROKER_CLOCK"),

@@ -13,12 +13,12 @@ from txnlib.core.kafka.transaction_state import TransactionState
 from txnlib.core.verdicts import doubt as doubts
 from txnlib.core.verdicts import reason as reasons
 from txnlib.core.verdicts import verdict as rules
+from txnlib.core.verdicts.age import LateBy
 from txnlib.core.verdicts.capture_skew import EXPLANATIONS_BY_SKEW, Skew
 from txnlib.core.verdicts.cause import CAUSES, causes
 from txnlib.core.verdicts.cluster_facts import Thresholds
 from txnlib.core.verdicts.coordinators import CoordinatorPartition, Coordinators
 from txnlib.core.verdicts.dossier import Owner
-from txnlib.core.verdicts.doubt import LateBy
 from txnlib.core.verdicts.evidence_records import evidence_records
 from txnlib.core.verdicts.no_commit import answer_of
 from txnlib.core.verdicts.reason import EXPLANATIONS, Reason, Verdict
@@ -356,7 +356,7 @@ EARLIER_COORDINATOR = replace(COMPLETE, known_until_ms=NOON + 20 * MINUTE)
         # A marker behind it, from after the coordinator's copy, proves nothing.
         ({"stamped_after_ms": NOON + 30 * MINUTE}, Verdict.UNKNOWN),
         # An earlier audit saw it open before the coordinator's copy.
-        ({"stamped_after_ms": None, "first_seen_ms": NOON + 10 * MINUTE}, Verdict.HANGING),
+        ({"stamped_after_ms": None, "seen_open_ms": NOON + 10 * MINUTE}, Verdict.HANGING),
     ],
 )
 def test_it_must_be_known_to_have_begun_before_the_coordinators_copy(known, verdict):

@@ -12,12 +12,12 @@ from txnlib.core.instants import clock_ms
 from txnlib.core.kafka_commands import MS_PER_MINUTE
 from txnlib.core.rows import row_of
 from txnlib.core.schema import row_class
+from txnlib.core.verdicts.age import known_at_ms
 from txnlib.core.verdicts.case import Case
 from txnlib.core.verdicts.cause import causes
 from txnlib.core.verdicts.cluster_facts import ClusterFacts
 from txnlib.core.verdicts.dossier import Dossier
-from txnlib.core.verdicts.doubt import known_at_ms
-from txnlib.core.verdicts.earlier_audits import seen_before
+from txnlib.core.verdicts.earlier_audits import seen
 from txnlib.core.verdicts.evidence_records import evidence_records
 from txnlib.core.verdicts.no_commit import answer_of
 from txnlib.core.verdicts.remedy import remedy
@@ -41,14 +41,13 @@ def _judged(case: Case, patterns: Sequence[re.Pattern[str]]) -> Any:
     span, copy, claim, as_of = case.span, case.copy, case.claim, case.thresholds.as_of_ms
     judgement, answer = judge(case), answer_of(case)
     promised = case.earlier[-1] if case.earlier and case.earlier[-1].is_promised else None
-    cure = remedy(case, judgement, answer, promised)
-    seen = seen_before(span.earlier, copy, case.first_batch_crc)
     written = clock_ms(span.last_timestamp_ms)
     since = (judgement.proven_since_ms, clock_ms(case.first_timestamp_ms), written)
     return row_of(
         JudgedTransaction,
         judgement,
-        cure,
+        remedy(case, judgement, answer, promised),
+        seen(span.earlier, copy, case.first_batch_crc, as_of),
         case,
         span,
         claim,
@@ -64,8 +63,6 @@ def _judged(case: Case, patterns: Sequence[re.Pattern[str]]) -> Any:
         blocked_offsets=max(copy.high_watermark_or_end - max(span.start_offset, copy.log_start_offset or 0), 0),
         blocked_bytes=span.bytes_from_here if copy.has_read(span.start_offset) else None,
         blocks_since_ms=next((ms for ms in since if ms is not None), None),
-        first_seen_ms=min(seen.values(), default=as_of),
-        runs_seen=1 + len(seen),
         committed_siblings=case.committed_siblings[:_SHOWN],
         holds=_holds(case),
         carried=case.to_carry,

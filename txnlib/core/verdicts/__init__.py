@@ -8,12 +8,12 @@ In reading order:
   decision's, as far as all histories agree
 * `past`, `case`: the case of one open transaction: what is gathered, and what follows from it;
   `files_beside`: what files beside logs know of it; `evidence_records`: its records in words
-* `reason`, `verdict`, `doubt`: the verdict; `capture_skew`: what happened between two copies, neither shows
+* `reason`, `age`, `doubt`, `verdict`: the verdict; `capture_skew`: what happened between two copies, neither shows
 * `abort_proof`, `statements`: whether an abort is safe
 * `world` (it begins with the axioms), over `earlier_audits` (what these saw), `times` and `scene`; `no_commit`:
   whether some history agrees with every record, and in none a COMMIT includes the open records; `world_story`: such a
   history in words
 * `cause`, `cause_rule`: why nobody ended it; `metadata_events`: what happened to its leaders since it began
-* `remedy`, `abort_plan`: what to do about one, and in which steps
+* `remedy`: the command for an abort by hand, or why not; `abort_plan`: what to do, step by step
 * `marker_states`: the marker of a transaction on each partition
 """

@@ -15,8 +15,8 @@ from txnlib.core.display import duration, instant
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.coordinator_partition import CountBasis
 from txnlib.core.kafka_commands import knows_describe_producers
+from txnlib.core.verdicts.age import known_at_ms
 from txnlib.core.verdicts.case import Case, Crc
-from txnlib.core.verdicts.doubt import known_at_ms
 from txnlib.core.verdicts.files_beside import files_against, leader_in_words, newer_leader
 from txnlib.core.verdicts.no_commit import Answer
 from txnlib.core.verdicts.reason import NOBODY_ENDS_IT, Reason, Verdict, fields_of, reason_by_records

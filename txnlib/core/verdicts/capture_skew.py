@@ -12,6 +12,7 @@ from typing import Final
 
 from txnlib.core.copies import is_above
 from txnlib.core.instants import clock_ms, clock_ms_or_latest
+from txnlib.core.verdicts.age import ages_since
 from txnlib.core.verdicts.case import Case
 from txnlib.core.verdicts.reason import DECIDED_BY_RECORDS, EXPECTED_BY_RECORDS, NOBODY_ENDS_IT, Reason
 
@@ -28,6 +29,11 @@ def is_skewed(case: Case, reason: Reason) -> bool:
     if _ended_after_capture(case) or not _began_before_capture(case):
         return True
     return _may_be_written_since(case)
+
+
+def is_undated(case: Case, reason: Reason) -> bool:
+    """Whether nothing notes when the copies were taken, and the transaction is old only if that was late."""
+    return case.is_instant_assumed and ages_since(case, reason)
 
 
 def _ended_after_coordinator(case: Case) -> bool:
@@ -73,7 +79,7 @@ def _began_before_capture(case: Case) -> bool:
     """Whether the transaction is known to have begun before the coordinator's log was copied."""
     if _is_copied_first(case):
         return True
-    proofs = (case.stamped_after_ms, case.checkpointed_ms, case.first_seen_ms)
+    proofs = (case.stamped_after_ms, case.checkpointed_ms, case.seen_open_ms)
     return _precedes_capture(case, proofs, case.first_timestamp_ms, case.stamped_before_ms)
 
 

@@ -258,8 +258,8 @@ class Case(Past):
         return self.copy.checkpointed_at_ms if is_above(self.copy.high_watermark, offset) else None
 
     @cached_property
-    def first_seen_ms(self) -> int | None:
-        """The first audit that saw it, by the instant of its copies."""
+    def seen_open_ms(self) -> int | None:
+        """The instant of the oldest copy in which an earlier audit certainly saw it open; None if none did."""
         seen = [e.copied_ms for e in self.span.earlier if is_same_transaction(e, self.copy, self.first_batch_crc)]
         return written_by_ms(seen, self.stamped_before_ms)
 

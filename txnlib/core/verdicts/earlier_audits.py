@@ -7,7 +7,7 @@ nights read that saw it. No conclusion is carried.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from txnlib.core.copies import CoverageRow
@@ -115,9 +115,17 @@ def is_same_transaction(earlier: EarlierAudit, copy: CoverageRow, first_batch_cr
     return True if known else None
 
 
-def seen_before(earlier: Iterable[EarlierAudit], copy: CoverageRow, first_batch_crc: int | None) -> dict[str, int]:
-    """The earlier audits that saw a transaction, or may have: run id -> its instant in epoch ms. `earlier`: those with
-    an open transaction at that place."""
-    return {
-        each.run_id: each.as_of_ms for each in earlier if is_same_transaction(each, copy, first_batch_crc) is not False
-    }
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """How often audits saw a transaction, this one included, and the instant of the first, in epoch ms."""
+
+    first_seen_ms: int
+    runs_seen: int
+
+
+def seen(earlier: Iterable[EarlierAudit], copy: CoverageRow, first_batch_crc: int | None, as_of_ms: int) -> Seen:
+    """By which audits a transaction was seen, or may have been. `earlier`: those with an open transaction at that
+    place."""
+    found = [each for each in earlier if is_same_transaction(each, copy, first_batch_crc) is not False]
+    instants = {each.run_id: each.as_of_ms for each in found}
+    return Seen(min(instants.values(), default=as_of_ms), 1 + len(instants))

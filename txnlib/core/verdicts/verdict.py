@@ -17,12 +17,9 @@ from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC, is_ahead
 from txnlib.core.kafka.coordinator_partition import CountBasis
 from txnlib.core.kafka.marker_acceptance import LAST_EPOCH
 from txnlib.core.kafka_commands import is_candidate, is_printed
-from txnlib.core.verdicts.capture_skew import EXPLANATIONS_BY_SKEW, skew_of
-from txnlib.core.verdicts.case import Case
-from txnlib.core.verdicts.doubt import (
+from txnlib.core.verdicts.age import (
     LateBy,
-    doubt,
-    is_old_enough,
+    has_outlived_timeout,
     known_at_ms,
     last_write_ms,
     lateness,
@@ -30,6 +27,9 @@ from txnlib.core.verdicts.doubt import (
     proven_since_ms,
     times_out_ms,
 )
+from txnlib.core.verdicts.capture_skew import EXPLANATIONS_BY_SKEW, skew_of
+from txnlib.core.verdicts.case import Case
+from txnlib.core.verdicts.doubt import doubt
 from txnlib.core.verdicts.files_beside import ended_by
 from txnlib.core.verdicts.reason import (
     EXPECTED_REASONS,
@@ -127,7 +127,7 @@ def judge(case: Case) -> Judgement:
     if doubted is not None:
         verdict, reason = Verdict.UNKNOWN, doubted
     elif reason in NOBODY_ENDS_IT:
-        verdict = Verdict.HANGING if is_old_enough(case, at_ms) else Verdict.SUSPECT
+        verdict = Verdict.HANGING if has_outlived_timeout(case, at_ms) else Verdict.SUSPECT
     elif reason is Reason.EXPECTED:
         late_by = lateness(case, at_ms)
         verdict = Verdict.OPEN if late_by is None else Verdict.LATE
