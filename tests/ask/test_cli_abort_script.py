@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.delta_tables import txn_audit
 from tests.support.planned import HANGING, row_of, write_plan
-from txnlib.core.verdicts.abort_plan import Action
+from txnlib.core.verdicts.plan_step import Action
 
 PRODUCERS = (
     "ProducerId\tProducerEpoch\tLatestCoordinatorEpoch\tLastSequence\tLastTimestamp\tCurrentTransactionStartOffset"

@@ -17,7 +17,7 @@ from txnlib.ask.main import main, parser
 from txnlib.ask.overviews import answer_open
 from txnlib.ask.words import LOOKS_LATE
 from txnlib.core.finding import Severity
-from txnlib.core.verdicts.abort_plan import Action
+from txnlib.core.verdicts.plan_step import Action
 from txnlib.core.verdicts.reason import Verdict
 
 

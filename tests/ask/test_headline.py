@@ -15,7 +15,7 @@ from txnlib.ask.report_rows import STEPS, report_of
 from txnlib.ask.sql import ask
 from txnlib.ask.terminal_report import render, terminal_report
 from txnlib.core.coverage.unread import UnreadFiles
-from txnlib.core.verdicts.abort_plan import Action
+from txnlib.core.verdicts.plan_step import Action
 
 IN_SQL = """
 WITH opened AS (

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from txnlib.core import kafka_commands
 from txnlib.core.kafka_commands import option, refusal, word
-from txnlib.core.verdicts.abort_plan import OpenTransaction, plan
+from txnlib.core.verdicts.plan_step import OpenTransaction, plan
 
 ORDINARY = ("payments", "pay-1", "a.b_c-2")
 NASTY = (

@@ -94,12 +94,12 @@ def test_every_name_of_code_exists(repository: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "exists"),
     [
-        ("coordinator_steps.oddities", True),
-        ("core.kafka.coordinator_steps.CoordinatorRecord.epoch", True),
-        ("txnlib.core.kafka.coordinator_steps", True),
+        ("odd_coordinator_records.oddities", True),
+        ("core.kafka.odd_coordinator_records.CoordinatorRecord.epoch", True),
+        ("txnlib.core.kafka.odd_coordinator_records", True),
         ("producer_spans.suspect", True),
-        ("coordinator_steps.is_ahead", False),
-        ("core.kafka.coordinator_steps.CoordinatorRecord.cat", False),
+        ("odd_coordinator_records.is_ahead", False),
+        ("core.kafka.odd_coordinator_records.CoordinatorRecord.cat", False),
         ("core.cats.coordinator", False),
         ("txnlib.cats", False),
         ("audit_runs.settings", True),

@@ -14,7 +14,7 @@ from tests.support.pages import AS_OF, full_page, held, page, transaction
 from txnlib.ask.extents import Reach
 from txnlib.ask.nights import Night
 from txnlib.ask.stuck_ids import StuckId
-from txnlib.core.verdicts.abort_plan import Action
+from txnlib.core.verdicts.plan_step import Action
 from txnlib.page.report_page import render_page
 
 #: Elements that are a line of the screen each, as commands are (which end with "Copy" if they are offered); and those

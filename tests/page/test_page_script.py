@@ -14,7 +14,7 @@ from tests.page.test_report_page import EVIL
 from tests.support.browser import PHONE, Browser
 from tests.support.crowded_pages import crowded_page
 from tests.support.pages import full_page, held, page, tainted, transaction
-from txnlib.ask.abort_plan_text import abort_plan_script
+from txnlib.ask.abort_script import abort_plan_script
 from txnlib.core.display import instant
 from txnlib.core.kafka_commands import force_terminate
 

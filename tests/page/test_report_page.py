@@ -18,7 +18,7 @@ from txnlib.ask.page_rows import MOST_ROWS, TO_DO
 from txnlib.ask.report_sections import navigation
 from txnlib.ask.terminal_report import render
 from txnlib.ask.words import PREPARED
-from txnlib.core.verdicts.abort_plan import Action
+from txnlib.core.verdicts.plan_step import Action
 from txnlib.page.report_page import render_page, shown
 
 EVIL = "\"'><script>alert(1)</script><img src=x onerror=alert(2)>\x1b[2J\u202e\u2028\x00\ud800</title></style>{{7*7}}{%"

@@ -11,7 +11,7 @@ import pytest
 from tests.support.log_bytes import encode_batch, encode_transaction_log_batch, encode_transaction_log_key
 from tests.support.log_notation import TS, judged, rec
 from txnlib.core.finding import Finding
-from txnlib.core.kafka.coordinator_steps import (
+from txnlib.core.kafka.odd_coordinator_records import (
     COORDINATOR_EPOCH_WENT_BACK,
     ILLEGAL_TRANSITION,
     SuspectStep,

@@ -13,7 +13,6 @@ from txnlib.core.copies import CoverageRow
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.core.rows import TopicPartition
 from txnlib.core.tables.judged_transactions import judge_dossier
-from txnlib.core.verdicts.clocks import clocks_by_epoch
 from txnlib.core.verdicts.cluster_facts import ClusterFacts, Thresholds
 from txnlib.core.verdicts.coordinators import CoordinatorPartition, PartitionFacts
 from txnlib.core.verdicts.dossier import (
@@ -25,6 +24,7 @@ from txnlib.core.verdicts.dossier import (
     OpenSpan,
     WrittenMarker,
 )
+from txnlib.core.verdicts.whose_clock import clocks_by_epoch
 
 MINUTE = 60_000
 NOON = 1_710_000_000_000

@@ -13,7 +13,7 @@ log_bytes.py turns them into what a broker writes.
 from collections.abc import Iterable
 from typing import Any
 
-from txnlib.core.kafka.coordinator_steps import CoordinatorRecord
+from txnlib.core.kafka.odd_coordinator_records import CoordinatorRecord
 from txnlib.core.kafka.record_batch import ControlType, EndTxnMarker, RecordBatch
 from txnlib.core.kafka.transaction_log import TransactionLogEntry
 from txnlib.core.kafka.transaction_state import TransactionState

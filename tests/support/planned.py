@@ -5,7 +5,7 @@ from typing import Any
 
 from tests.support.delta_tables import write, write_run
 from txnlib.core.kafka_commands import abort
-from txnlib.core.verdicts.abort_plan import OpenTransaction, Plan, PlanCommand, plan
+from txnlib.core.verdicts.plan_step import OpenTransaction, Plan, PlanCommand, plan
 
 HANGING = OpenTransaction(
     topic="payments", partition=0, producer_id=7, producer_epoch=1, coordinator_epoch=None, start_offset=24,

@@ -10,7 +10,7 @@ command:
 * `story`: what logs show in order of time, of a partition or an id; `explain`: of one open transaction; `transaction`:
   of one transaction on all partitions; `events` and `partition_events` put events in their order, `story_text`,
   `transaction_text` and `picture` show stories; `explain_command` answers about topics and stuck ids, too
-* `abort_plan_text`, `collect_plan`: what to do, and what else to copy
+* `abort_plan_text`, `abort_script`, `collect_plan`: what to do, and what else to copy
 * `overviews`, `diff`, `sql`, `acknowledgements`: tables in fewer columns, two runs, any query, what is known;
   `nights`: audits over time
 * `kafka_transactions` with `kafka_table`: the commands of Kafka's tool

@@ -22,7 +22,7 @@ from txnlib.core.display import printable
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
 from txnlib.core.rows import grouped
 from txnlib.core.schema import shown
-from txnlib.core.verdicts.abort_plan import Action
+from txnlib.core.verdicts.plan_step import Action
 
 if TYPE_CHECKING:
     from txnlib.ask.acknowledgements import Acknowledged

@@ -20,7 +20,7 @@ from txnlib.core.finding import Severity
 from txnlib.core.findings.catalogue import FINDINGS
 from txnlib.core.kafka.constants import CLUSTER_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from txnlib.core.schema import shown
-from txnlib.core.verdicts.abort_plan import NO_ACTION, OF_WHOLE_TRANSACTION, Action
+from txnlib.core.verdicts.plan_step import NO_ACTION, OF_WHOLE_TRANSACTION, Action
 
 if TYPE_CHECKING:
     from txnlib.ask.acknowledgements import Acknowledged

@@ -18,7 +18,8 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from txnlib.ask import entries, page_rows, picture, report_sections, story_text
-from txnlib.ask.abort_plan_text import abort_plan_script, permissions_of, waits_until
+from txnlib.ask.abort_plan_text import permissions_of
+from txnlib.ask.abort_script import abort_plan_script, waits_until
 from txnlib.ask.explain import Explained
 from txnlib.ask.nights import STYLE as NIGHTS_STYLE
 from txnlib.ask.nights import chart as nights_chart

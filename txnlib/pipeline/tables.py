@@ -22,6 +22,7 @@ from txnlib.core.findings.catalogue import RULES
 from txnlib.core.findings.live_answer_findings import LIVE_STABLE_OFFSET_DISAGREES
 from txnlib.core.findings.metadata_findings import metadata_findings
 from txnlib.core.kafka.constants import MetadataType
+from txnlib.core.tables.abort_plan import WHOLE_TRANSACTIONS, abort_plan
 from txnlib.core.tables.blocked_groups import GROUP_POSITIONS, READ_ENDS, blocked_groups
 from txnlib.core.tables.ended_transactions import (
     BY_HAND,
@@ -31,7 +32,6 @@ from txnlib.core.tables.ended_transactions import (
     ended_transactions,
 )
 from txnlib.core.tables.partitions import UNSTABLE_BATCHES, UNSTABLE_OFFSETS, partitions
-from txnlib.core.tables.plan_in_order import WHOLE_TRANSACTIONS, abort_plan
 from txnlib.core.verdicts.reason import Verdict
 from txnlib.pipeline.coverage import COVERAGE, LOWER_COVERAGE, QUARANTINE, current_coordinator_copies
 from txnlib.pipeline.given_rows import (

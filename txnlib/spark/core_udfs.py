@@ -16,8 +16,8 @@ from txnlib.core.ended_by import Ending
 from txnlib.core.ended_by import ended_by as by_records
 from txnlib.core.kafka.coordinator_partition import partition_for
 from txnlib.core.kafka.transaction_state import STEPS
-from txnlib.core.verdicts.clocks import Clocks
 from txnlib.core.verdicts.match import MarkerGroup, StoredMatch, stored_match
+from txnlib.core.verdicts.whose_clock import Clocks
 from txnlib.errors import UnreadableInputError
 from txnlib.readers.batch_checks import is_crc_valid
 from txnlib.readers.storage.files import read_range

@@ -1,6 +1,6 @@
 """The Spark schemas of the tables, derived from the catalogue of columns.
 
-Add or change columns in `txnlib/core/schema`. `delta.store` adds `cluster` and
+Add or change columns in `txnlib/core/schema`. `engine.store` adds `cluster` and
 `run_id` to every table.
 """
 
@@ -66,7 +66,7 @@ OPEN_TRANSACTION: Final = catalogue.OPEN_TRANSACTION
 TABLES: Final[Mapping[str, StructType]] = {
     name: spark_schema(table.columns) for name, table in catalogue.TABLES.items()
 }
-#: The columns that `delta.store` puts before those of every table.
+#: The columns that `engine.store` puts before those of every table.
 RUN_COLUMNS: Final = spark_schema(rows_of_runs.RUN_COLUMNS)
 STATE_FIELDS: Final = spark_schema(producers.STATE_FIELDS.fields)
 BATCH_FIELDS: Final = spark_schema(producers.BATCH_FIELDS.fields)

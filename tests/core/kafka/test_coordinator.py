@@ -6,7 +6,7 @@ from itertools import pairwise
 import pytest
 
 from tests.support.log_notation import TS, judged, rec
-from txnlib.core.kafka.coordinator_steps import (
+from txnlib.core.kafka.odd_coordinator_records import (
     COORDINATOR_EPOCH_WENT_BACK,
     EPOCH_BEYOND_EXHAUSTION,
     ILLEGAL_TRANSITION,

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.log_notation import STATES, TS, judged, rec, topic_partition
-from txnlib.core.kafka.coordinator_steps import SuspectStep, oddities
+from txnlib.core.kafka.odd_coordinator_records import SuspectStep, oddities
 from txnlib.core.kafka.transaction_log import TransactionLogEntry
 from txnlib.core.kafka.transaction_state import COMPLETE_STATES, PREPARED_STATES
 from txnlib.core.rows import TopicPartition

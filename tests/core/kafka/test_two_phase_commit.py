@@ -8,7 +8,7 @@ from tests.support.cases import Given, case, replace
 from tests.support.log_notation import C, T, judged, rec
 from tests.support.partition_state import PartitionState
 from txnlib.core.finding import Finding
-from txnlib.core.kafka.coordinator_steps import ILLEGAL_TRANSITION, SuspectStep, oddities
+from txnlib.core.kafka.odd_coordinator_records import ILLEGAL_TRANSITION, SuspectStep, oddities
 from txnlib.core.kafka.transaction_log import TransactionLogEntry
 from txnlib.core.kafka.transaction_state import PREPARED_STATES
 from txnlib.core.verdicts.dossier import Owner

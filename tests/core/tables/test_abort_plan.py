@@ -1,321 +1,142 @@
-"""The steps for each verdict; a marker by hand only for HANGING."""
+"""The order of the steps of a plan, and what one step ends."""
 
 from __future__ import annotations
 
-import shlex
+from collections.abc import Sequence
 from dataclasses import replace
+from random import Random
 
-import pytest
+from txnlib.core.rows import IdKey, OfProducer
+from txnlib.core.tables.abort_plan import PlannedStep, abort_plan
+from txnlib.core.verdicts.plan_step import OpenTransaction, WholeTransaction
 
-from txnlib.core.kafka_commands import (
-    abort,
-    abort_on_old_brokers,
-    describe,
-    knows_describe_producers,
-    knows_force_terminate,
-    permissions,
-    tool_version,
-)
-from txnlib.core.verdicts.abort_plan import (
-    ACTIONS,
-    ACTIONS_BY_REASON,
-    IN_TIME,
-    NO_ACTION,
-    OF_WHOLE_TRANSACTION,
-    Action,
-    OpenTransaction,
-    WholeTransaction,
-    effect,
-    plan,
-)
-from txnlib.core.verdicts.reason import Reason, Verdict
-
-HANGING = OpenTransaction(
-    topic="payments",
+AS_OF, MAX_TIMEOUT = 10_000_000, 900_000
+LATE = OpenTransaction(
+    topic="orders",
     partition=0,
-    producer_id=12345,
-    producer_epoch=15,
-    coordinator_epoch=76,
-    start_offset=9173,
-    transactional_id="shop's $(id)",
-    verdict="HANGING",
-    reason=Reason.WRITTEN_AFTER_MARKER.value,
-    safe_to_abort=True,
-    abort_command=abort("payments", 0, 9173),
+    producer_id=7,
+    producer_epoch=1,
+    coordinator_epoch=None,
+    start_offset=50,
+    transactional_id="billing-7",
+    verdict="LATE",
+    reason="OVERDUE",
+    safe_to_abort=False,
     coordinator_partition=3,
-    coordinator_state="CompleteAbort",
+    coordinator_state="Ongoing",
     records=12,
+    blocked_offsets=100,
+    blocks_since_ms=AS_OF - 1_000,
 )
-
-
-@pytest.mark.parametrize("verdict", list(Verdict))
-def test_commands_have_the_names_of_their_version(verdict):
-    row = replace(HANGING, verdict=verdict.value, coordinator_state="PrepareCommit", transactional_id="kafka-x.sh y")
-    plans = [plan(row, version) for version in ("3.5.1", "7.5.0-ccs")]
-    if plans == [None, None]:
-        return
-    apache, confluent = map(commands_of, plans)
-    assert confluent == [command.replace(".sh ", " ", 1) for command in apache]
-    assert not any(command.split()[0].endswith(".sh") for command in confluent)
-
-
-def commands_of(found) -> list[str]:
-    steps = [each.command for each in (*found.before, *found.after)]
-    return [each for each in (found.command, found.command_for_old_brokers, *steps) if each is not None]
-
-
-#: Verdict -> action, if its reason has none of its own.
-BY_VERDICT = {
-    "HANGING": "ABORT",
-    "SUSPECT": "WAIT",
-    "STUCK": "REVIVE_COORDINATOR",
-    "LATE": "END_AT_COORDINATOR",
-    "OPEN": None,
-    "UNKNOWN": "CAPTURE_MORE",
-}
-BY_REASON = {"TWO_PHASE_COMMIT": "END_AT_COORDINATOR", "TIMEOUT_NOT_PASSED": "CHECK_TIMESTAMPS"}
-#: Actions in the order in which they are done. w: ends one on all its partitions, in one step; t: time makes it
-#: possible; n: nobody can do anything.
-ORDER = """
-ABORT               -
-ABORT_AS_DECIDED    -
-RESTORE_REPLICAS    w
-END_AT_COORDINATOR  w
-REVIVE_COORDINATOR  w
-ABORT_LATER         t
-WAIT                t
-CAPTURE_MORE        -
-DO_NOT_ABORT        n
-CHECK_TIMESTAMPS    wn
-"""
-
-
-def test_every_verdict_has_its_action():
-    assert {verdict.value: None if action is None else action.name for verdict, action in ACTIONS.items()} == BY_VERDICT
-    assert {reason.value: action.name for reason, action in ACTIONS_BY_REASON.items()} == BY_REASON
-    assert set(BY_VERDICT) == {verdict.value for verdict in Verdict}
-
-
-def test_actions_are_done_in_order():
-    rows = [line.split() for line in ORDER.strip().splitlines()]
-    assert [action.name for action in sorted(Action)] == [name for name, _ in rows]
-    for actions, mark in ((IN_TIME, "t"), (NO_ACTION, "n"), (OF_WHOLE_TRANSACTION, "w")):
-        assert {action.name for action in actions} == {name for name, marks in rows if mark in marks}
-
-
-@pytest.mark.parametrize("verdict", Verdict)
-@pytest.mark.parametrize("is_safe", [True, False])
-def test_only_a_hanging_one_gets_a_marker_by_hand(verdict, is_safe):
-    command = HANGING.abort_command if verdict is Verdict.HANGING else None
-    row = replace(
-        HANGING, verdict=verdict.value, reason=Reason.EXPECTED.value, safe_to_abort=is_safe, abort_command=command
-    )
-    found = plan(row)
-    has_abort = found is not None and found.command is not None and " abort " in found.command
-    assert has_abort == (verdict is Verdict.HANGING)
-    assert (found is None) == (verdict is Verdict.OPEN)
-
-
-def test_what_is_not_safe_is_for_later():
-    assert plan(HANGING).action is Action.ABORT
-    assert plan(replace(HANGING, safe_to_abort=False)).action is Action.ABORT_LATER
-
-
-def test_where_a_marker_by_hand_would_be_wrong_the_plan_has_no_command():
-    found = plan(
-        replace(HANGING, safe_to_abort=False, abort_command=None, do_not_abort_because="a COMMIT marker is due here")
-    )
-    assert (found.action, found.command, found.command_for_old_brokers) == (Action.DO_NOT_ABORT, None, None)
-    assert found.notes == ("a COMMIT marker is due here",)
-
-
-@pytest.mark.parametrize("version", [None, "2.8.2", "3.9.1"])
-def test_the_plan_and_the_row_have_one_command(version):
-    assert plan(HANGING, version).command == HANGING.abort_command
-
-
-def test_an_abort_says_what_it_drops_and_what_it_needs():
-    found = plan(replace(HANGING, committed_siblings=("orders-1", "orders-2")))
-    assert (
-        found.effect
-        == "drops 12 records here, from offset 9173 on; 2 other partitions stay committed: orders-1, orders-2"
-    )
-    needs = permissions([found.command, *(each.command for each in found.before)])
-    assert [each.partition(" needs ")[0] for each in needs] == [
-        "abort",
-        "describe-producers",
-        "describe",
-        "find-hanging",
-    ]
-    assert "ClusterAction" in needs[0]
-
-
-@pytest.mark.parametrize(
-    ("records", "words"),
-    [(None, "an unknown number of records"), (0, "0 records"), (1, "1 record here"), (2, "2 records here")],
+HANGING = replace(
+    LATE,
+    verdict="HANGING",
+    reason="WRITTEN_AFTER_MARKER",
+    safe_to_abort=True,
+    abort_command="abort",
+    transactional_id=None,
 )
-def test_an_abort_counts_what_it_drops(records, words):
-    assert words in plan(replace(HANGING, records=records)).effect
+LATER = replace(HANGING, safe_to_abort=False)
+UNKNOWN = replace(LATE, verdict="UNKNOWN", reason="CAPTURE_SKEW")
+OPEN = replace(LATE, verdict="OPEN", reason="EXPECTED")
 
 
-STAYS = "; 1 other partition stays committed; 1 other partition stays aborted"
-#: Action -> what its step does to a transaction of 30 records on 3 partitions, of which this one has 12, and 2 more are
-#: ended.
-EFFECTS_BY_HAND = {
-    Action.ABORT: "drops 12 records here, from offset 9173 on",
-    Action.ABORT_LATER: "drops 12 records here, from offset 9173 on",
-    Action.ABORT_AS_DECIDED: f"drops 12 records here, from offset 9173 on, as its coordinator decided{STAYS}",
-    Action.END_AT_COORDINATOR: f"drops 30 records on 3 partitions{STAYS}",
-    Action.REVIVE_COORDINATOR: f"commits 30 records on 3 partitions{STAYS}",
-    Action.DO_NOT_ABORT: f"an abort would drop 12 records here, from offset 9173 on{STAYS}",
-    Action.RESTORE_REPLICAS: None,
-    Action.CHECK_TIMESTAMPS: None,
-    Action.WAIT: None,
-    Action.CAPTURE_MORE: None,
-}
+def steps(
+    *opened: OpenTransaction, wholes: Sequence[WholeTransaction] = (), asked: list[str] | None = None
+) -> list[PlannedStep]:
+    def answer(ids: Sequence[IdKey]) -> Sequence[WholeTransaction]:
+        if asked is not None:
+            asked.extend(each.transactional_id for each in ids)
+        return wholes
 
-
-@pytest.mark.parametrize("action", Action)
-def test_every_action_says_what_it_ends(action):
-    whole = WholeTransaction(
-        "pay", 3, 1, held_partitions=3, held_records=30, committed_partitions=1, aborted_partitions=1, held=()
-    )
-    assert effect(replace(HANGING, coordinator_state="PrepareCommit"), action, whole) == EFFECTS_BY_HAND[action]
-
-
-def test_a_decided_abort_is_carried_out_and_not_committed():
-    assert effect(replace(HANGING, coordinator_state="PrepareAbort"), Action.REVIVE_COORDINATOR).startswith(
-        "drops 12 records here"
+    return list(
+        abort_plan(opened, answer, as_of_ms=AS_OF, transaction_max_timeout_ms=MAX_TIMEOUT, kafka_version="3.9.1")
     )
 
 
-#: Prepare state of a marker that the partition refuses -> what to do.
-REFUSED = [("PrepareAbort", Action.ABORT_AS_DECIDED, "abort"), ("PrepareCommit", Action.DO_NOT_ABORT, None)]
+def test_a_coordinator_ends_a_transaction_everywhere_in_one_step() -> None:
+    (step,) = steps(LATE, replace(LATE, partition=2, start_offset=9), replace(LATE, partition=10, blocked_offsets=300))
+    assert (step.action, step.partition, step.blocked_offsets) == ("END_AT_COORDINATOR", 10, 300)
+    assert step.places == ("orders-0 offset 50", "orders-10 offset 50", "orders-2 offset 9")
 
 
-@pytest.mark.parametrize(("state", "action", "command"), REFUSED)
-def test_a_refused_abort_is_written_by_hand_and_a_refused_commit_never(state, action, command):
-    row = replace(HANGING, verdict="STUCK", reason="MARKER_REFUSED", coordinator_state=state, safe_to_abort=False)
-    row = replace(row, abort_command=HANGING.abort_command if command else None)
-    found = plan(row, "3.9.1")
-    assert found.action is action
-    assert found.command == row.abort_command
-    if command is None:
-        assert "type COMMIT, producer id 12345" in found.notes[-1]
-        sender = "only its coordinator, or a WriteTxnMarkers request of your own, can send it"
-        assert found.notes[-1].endswith(f"coordinator epoch of 76 or higher; {sender}")
-        unknown = plan(replace(row, coordinator_epoch=None), "3.9.1")
-        assert unknown.notes[-1].endswith(f"coordinator epoch of 0 or higher; {sender}")
-
-
-def test_an_overdue_marker_is_sent_again_by_a_new_leader_of_the_coordinator_partition():
-    row = replace(
-        HANGING, verdict="STUCK", reason="MARKER_OVERDUE", coordinator_state="PrepareCommit", abort_command=None
-    )
-    found = plan(row, "3.9.1")
-    assert found.action is Action.REVIVE_COORDINATOR
-    assert found.command.endswith("--topic __transaction_state --partition 3")
-    assert found.command.startswith("kafka-leader-election.sh")
-    assert "in that broker's log" in found.notes[0]
-
-
-def test_an_epoch_out_of_reach_is_ended_in_the_order_that_works():
-    row = replace(
-        HANGING, reason="EPOCH_AHEAD_OF_COORDINATOR", safe_to_abort=False, abort_command=None, do_not_abort_because="x"
-    )
-    notes = plan(row, "3.9.1").notes
-    assert [note[:2] for note in notes] == ["x", "1.", "2.", "3."]
-    assert "stop the application" in notes[1]
-    assert not any("kafka-transactions" in note for note in notes), "an action with an abort is no DO_NOT_ABORT"
-
-
-def test_a_transaction_in_time_by_its_coordinator_is_not_terminated():
-    row = replace(HANGING, verdict="LATE", reason="TIMEOUT_NOT_PASSED", safe_to_abort=False, abort_command=None)
-    found = plan(row, "4.1.1")
-    assert (found.action, found.command) == (Action.CHECK_TIMESTAMPS, None)
-    assert not any("forceTerminate" in text for text in (*found.notes, *(step.command for step in found.before)))
-
-
-def test_A17_the_start_offset_is_looked_up_first_and_gone_afterwards():
-    found = plan(HANGING)
-    assert found.command.endswith("abort --topic payments --partition 0 --start-offset 9173")
-    assert [(step.command.split()[3], step.must_print) for step in found.before] == [
-        ("describe-producers", "producer 12345 with CurrentTransactionStartOffset 9173"),
-        ("describe", "no payments-0 among TopicPartitions, and no PrepareCommit of producer 12345"),
-        ("find-hanging", "a row of producer 12345 with StartOffset 9173"),
-    ]
-    assert [step.must_print for step in found.after] == [
-        "producer 12345 with CurrentTransactionStartOffset None",
-        "no row of producer 12345",
+def test_a_marker_by_hand_is_a_step_for_each_partition() -> None:
+    assert [step.places for step in steps(HANGING, replace(HANGING, partition=1))] == [
+        ("orders-0 offset 50",),
+        ("orders-1 offset 50",),
     ]
 
 
-@pytest.mark.parametrize(("is_found", "said"), [(None, "a row of"), (True, "a row of"), (False, "no row of")])
-def test_the_live_tool_is_asked_before_every_abort(is_found, said):
-    last = plan(replace(HANGING, kafka_find_hanging=is_found)).before[-1]
-    assert "find-hanging --topic payments --partition 0" in last.command
-    assert last.must_print.startswith(said)
+def test_other_transactions_are_other_steps() -> None:
+    assert len(steps(LATE, replace(LATE, producer_id=8), replace(LATE, transactional_id="billing-8"))) == 3
 
 
-def test_the_live_tool_does_not_find_what_its_coordinator_decided():
-    refused = replace(HANGING, verdict="STUCK", reason=Reason.MARKER_REFUSED.value, coordinator_state="PrepareAbort")
-    found = plan(refused)
-    assert found.action is Action.ABORT_AS_DECIDED
-    assert not [step for step in found.before if "find-hanging" in step.command]
+def test_what_unblocks_consumers_most_comes_first_in_any_order_of_rows() -> None:
+    expected = [
+        replace(HANGING, partition=5, blocked_offsets=10),
+        replace(HANGING, partition=7, blocked_offsets=0),
+        replace(HANGING, partition=6, blocked_offsets=None),
+        replace(LATE, partition=1, producer_id=1, blocked_offsets=300),
+        replace(LATE, partition=2, producer_id=2, blocks_since_ms=None),
+        replace(LATE, partition=3, producer_id=3, blocks_since_ms=1),
+        replace(LATE, partition=2, producer_id=4, start_offset=49, blocks_since_ms=1, topic="payments"),
+        replace(LATE, partition=4, producer_id=5, blocks_since_ms=1, topic="payments"),
+        # Frees its partition at its instant, or once more copies tell.
+        replace(LATER, partition=9, safe_from_ms=AS_OF + 1),
+        replace(LATER, partition=10, safe_from_ms=AS_OF + 2, blocked_offsets=900),
+        replace(UNKNOWN, partition=8, producer_id=8, blocked_offsets=900),
+        # Wait for another transaction on their partition, so that they free nobody yet.
+        replace(
+            HANGING, partition=4, producer_id=6, start_offset=60, blocked_offsets=900, topic="payments", holds=False
+        ),
+        replace(LATER, partition=4, producer_id=9, start_offset=70, safe_from_ms=AS_OF, holds=False),
+        # Nobody can do anything.
+        replace(LATER, partition=11, abort_command=None),
+    ]
+    for seed in range(50):
+        found = steps(*Random(seed).sample(expected, len(expected)))
+        assert [(step.topic, step.partition, step.producer_id) for step in found] == [
+            (each.topic, each.partition, each.producer_id) for each in expected
+        ]
+        assert [step.number for step in found] == list(range(1, len(expected) + 1))
 
 
-@pytest.mark.parametrize(("known", "sent"), [(29, 29), (-1, 0), (None, 0)])
-def test_A18_old_brokers_are_told_the_producer_and_an_unknown_coordinator_epoch_is_0(known, sent):
-    assert abort_on_old_brokers("foo", 5, 12345, 15, known).endswith(
-        f"abort --topic foo --partition 5 --producer-id 12345 --producer-epoch 15 --coordinator-epoch {sent}"
+def test_a_transaction_in_time_needs_no_step() -> None:
+    (step,) = steps(replace(OPEN, start_offset=40), replace(HANGING, holds=False))
+    assert (step.verdict, step.is_holder) == ("HANGING", False)
+
+
+def test_a_step_that_must_wait_says_until_when() -> None:
+    now, later = steps(HANGING, replace(LATER, partition=1, safe_from_ms=AS_OF + 1))
+    assert (now.not_before_ms, later.not_before_ms) == (None, AS_OF + 1)
+
+
+def test_a_step_is_that_of_the_place_where_its_transaction_holds_consumers() -> None:
+    behind = replace(LATE, partition=1, blocked_offsets=900, holds=False)
+    (step,) = steps(replace(OPEN, partition=1, start_offset=1), behind, LATE)
+    assert (step.partition, step.is_holder, step.places) == (0, True, ("orders-0 offset 50", "orders-1 offset 50"))
+
+
+def test_a_two_phase_commit_needs_somebody_once_no_other_transaction_could_be_as_old() -> None:
+    prepared = replace(OPEN, reason="TWO_PHASE_COMMIT", transaction_start_ms=AS_OF - MAX_TIMEOUT, blocks_since_ms=1)
+    assert steps(prepared) == []
+    assert len(steps(replace(prepared, transaction_start_ms=AS_OF - MAX_TIMEOUT - 1))) == 1
+    assert len(steps(replace(prepared, transaction_start_ms=None))) == 1, "by its partition"
+    assert steps(replace(prepared, transaction_start_ms=None, blocks_since_ms=None)) == []
+    assert steps(replace(OPEN, transaction_start_ms=1)) == []
+
+
+def test_a_step_says_what_the_newest_transaction_that_holds_its_place_loses() -> None:
+    held = (OfProducer("orders", 0, 7),)
+    newest = WholeTransaction(
+        "billing-7", 3, 9, held_partitions=3, held_records=30, committed_partitions=1, aborted_partitions=0, held=held
     )
-    assert plan(replace(HANGING, coordinator_epoch=known)).command_for_old_brokers.endswith(
-        f"--coordinator-epoch {sent}"
-    )
-
-
-@pytest.mark.parametrize(
-    ("version", "expected"),
-    [
-        ("2.7.2", False),
-        ("2.8.2", False),
-        ("3.0.0", True),
-        ("4.1.1", True),
-        ("0.11.0.3", False),
-        (None, True),
-        ("trunk", True),
-    ],
-)
-def test_brokers_describe_producers_from_3_0_on(version, expected):
-    assert knows_describe_producers(version) is expected
-
-
-def test_a_transaction_without_an_id_cannot_be_ended_at_a_coordinator():
-    found = plan(replace(HANGING, verdict=Verdict.LATE, abort_command=None, safe_to_abort=False, transactional_id=None))
-    assert (found.action, found.command, found.before) == (Action.END_AT_COORDINATOR, None, ())
-
-
-@pytest.mark.parametrize(("version", "expected"), [("4.0.2", False), ("4.1.0", True), ("4.10", True), (None, None)])
-def test_force_terminate_exists_from_4_1_on(version, expected):
-    assert knows_force_terminate(version) is expected
-
-
-@pytest.mark.parametrize(("verdict", "reason"), [("LATE", Reason.OVERDUE), ("OPEN", Reason.TWO_PHASE_COMMIT)])
-@pytest.mark.parametrize(
-    ("version", "checks"),
-    [
-        ("4.0.1", [tool_version(), describe("i")]),
-        ("4.1.1", [describe("i")]),
-        (None, [tool_version(), describe("i")]),
-        ("trunk", [tool_version(), describe("i")]),
-    ],
-)
-def test_terminating_needs_a_tool_of_4_1_and_any_brokers(verdict, reason, version, checks):
-    held = replace(
-        HANGING, transactional_id="i", verdict=verdict, reason=reason.value, safe_to_abort=False, abort_command=None
-    )
-    found = plan(held, version)
-    assert (found.action, found.command_for_old_brokers) == (Action.END_AT_COORDINATOR, None)
-    assert [step.command for step in found.before] == checks
-    assert len(checks) == 1 or found.before[0].must_print.startswith("4.1 or newer")
-    assert shlex.split(found.command)[3:] == ["forceTerminateTransaction", "--transactionalId", "i"]
+    older = replace(newest, transaction_number=8, held_records=99)
+    other = replace(newest, transaction_number=10, transactional_id="billing-8")
+    asked: list[str] = []
+    (step, *_) = steps(LATE, HANGING, OPEN, wholes=[newest, older, other], asked=asked)
+    assert asked == ["billing-7"], "what is in time, or has no id, is not asked for"
+    (effect,) = {step.effect for step in steps(LATE, wholes=[newest, older, other])}
+    assert effect == "drops 30 records on 3 partitions; 1 other partition stays committed"
+    (step,) = steps(replace(LATE, partition=1), wholes=[newest])
+    assert step.effect == "drops 12 records here, from offset 50 on"

@@ -27,10 +27,10 @@ from tests.support.dossier_samples import (
 )
 from txnlib.core.cluster_metadata import Election, ProducerIdBlock
 from txnlib.core.copies import TruncatedEpoch
-from txnlib.core.verdicts.clocks import Clocks, Difference
 from txnlib.core.verdicts.cluster_facts import Thresholds
 from txnlib.core.verdicts.dossier import MOST_MARKERS, MarkerElsewhere
 from txnlib.core.verdicts.statements import STATEMENTS, Statement
+from txnlib.core.verdicts.whose_clock import Clocks, Difference
 
 #: Statement of docs/rules/abort.md, in order -> words that only this statement has.
 IN_ORDER = {

@@ -8,17 +8,11 @@ from random import Random
 import pytest
 
 from tests.support.dossier_samples import MINUTE, NOON
-from txnlib.core.verdicts.clocks import (
-    UNKNOWN,
-    Clocks,
-    Difference,
-    newest_ms,
-    written_by_ms,
-)
+from txnlib.core.verdicts.case_facts import CaseFacts
 from txnlib.core.verdicts.cluster_facts import ClusterFacts, Thresholds
 from txnlib.core.verdicts.compared_clocks import MARKER_SLACK_MS, AllBounds, ClockBounds, ComparedClocks
 from txnlib.core.verdicts.dossier import Dossier, EpochStamps, OpenSpan
-from txnlib.core.verdicts.past import Past
+from txnlib.core.verdicts.whose_clock import UNKNOWN, Clocks, Difference, newest_ms, written_by_ms
 
 FIVE = 5 * MINUTE
 
@@ -115,7 +109,7 @@ MOVES = [
 
 @pytest.mark.parametrize(("bounds", "moved"), MOVES)
 def test_a_stamp_is_off_by_as_much_as_its_clock_moved(bounds, moved):
-    of = past(bounded(*bounds))
+    of = facts_of(bounded(*bounds))
     assert of.moved_ms("orders", 0, 0) == moved
     (stamps,) = of.stamps
     assert (stamps.before_ms, stamps.behind_ms) == (NOON - moved, NOON + 1 + moved)
@@ -123,8 +117,8 @@ def test_a_stamp_is_off_by_as_much_as_its_clock_moved(bounds, moved):
 
 def test_the_pairs_of_the_producer_itself_do_not_count():
     own = replace(bound("1", 90, 0), producer_id=5)
-    assert past(bounded(own)).moved_ms("orders", 0, 0) == 0
-    assert past(bounded(own), producer_id=6).moved_ms("orders", 0, 0) == 90
+    assert facts_of(bounded(own)).moved_ms("orders", 0, 0) == 0
+    assert facts_of(bounded(own), producer_id=6).moved_ms("orders", 0, 0) == 90
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -155,17 +149,17 @@ def test_without_a_producer_clocks_are_as_if_it_had_no_pairs(seed):
     ]
 
 
-def past(given: Clocks, producer_id: int = 5) -> Past:
+def facts_of(given: Clocks, producer_id: int = 5) -> CaseFacts:
     """An open transaction on the partition, with a stamp on each side."""
     stamps = (EpochStamps(leader_epoch=0, before_ms=NOON, behind_ms=NOON + 1),)
     span = OpenSpan(topic="orders", partition=0, start_offset=0, producer_epoch=0, stamps=stamps)
     facts = ClusterFacts(thresholds=Thresholds(as_of_ms=NOON), clocks=given)
-    return Past(dossier=Dossier(producer_id=producer_id, open=(span,)), span=span, facts=facts)
+    return CaseFacts(dossier=Dossier(producer_id=producer_id, open=(span,)), span=span, facts=facts)
 
 
 @pytest.mark.parametrize(("given", "expected"), CORRECTIONS)
 def test_a_stamp_is_corrected_by_what_its_clock_was_compared_with(given, expected):
-    (stamps,) = past(given).stamps
+    (stamps,) = facts_of(given).stamps
     assert (stamps.before_ms, stamps.behind_ms, stamps.before_last_ms) == (NOON + expected, NOON + 1 + expected, None)
 
 

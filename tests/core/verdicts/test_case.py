@@ -31,10 +31,10 @@ from txnlib.core.instants import NO_INSTANT_MS
 from txnlib.core.kafka.constants import MAX_SEQUENCE
 from txnlib.core.tables.judged_transactions import judge_dossier
 from txnlib.core.verdicts.case import Case, Crc
-from txnlib.core.verdicts.clocks import Clocks, Difference
+from txnlib.core.verdicts.case_facts import best_claim, is_start_proven, lists
 from txnlib.core.verdicts.dossier import CheckedBatch, EpochStamps, Owner, RepeatedMarker, SiblingMarkers
 from txnlib.core.verdicts.earlier_audits import EarlierAudit, is_same_transaction
-from txnlib.core.verdicts.past import best_claim, is_start_proven, lists
+from txnlib.core.verdicts.whose_clock import Clocks, Difference
 
 
 def case_of(dossier=DOSSIER, facts=FACTS, place=None, **span) -> Case:

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from tests.support.dossier_samples import DECISION, MARKER, NOON
 from txnlib.core.rows import TopicPartition
-from txnlib.core.verdicts.clocks import Clocks, Difference, PartitionClocks
 from txnlib.core.verdicts.compared_clocks import MARKER_SLACK_MS
 from txnlib.core.verdicts.dossier import CoordinatorDecision, WrittenMarker
 from txnlib.core.verdicts.match import (
@@ -25,6 +24,7 @@ from txnlib.core.verdicts.match import (
     may_be_again,
     stored_match,
 )
+from txnlib.core.verdicts.whose_clock import Clocks, Difference, PartitionClocks
 
 #: Decisions are of coordinator partition 3.
 ALL_OF_ONE = Clocks(named={("", 0): {0: "1"}, ("__transaction_state", 3): {0: "1"}})

@@ -20,9 +20,9 @@ from tests.support.dossier_samples import (
     SPAN,
 )
 from txnlib.core.cluster_metadata import Election
-from txnlib.core.verdicts.clocks import Clocks, Difference, clocks_by_epoch
 from txnlib.core.verdicts.compared_clocks import ClockBounds
 from txnlib.core.verdicts.match import Comparison, began_later_by_epoch
+from txnlib.core.verdicts.whose_clock import Clocks, Difference, clocks_by_epoch
 
 OFF = ClockBounds(coordinator_clock="1", clock="7", lower_ms=9 * MINUTE, upper_ms=9 * MINUTE, pairs=3)
 

@@ -25,7 +25,6 @@ from tests.support.dossier_samples import (
 from txnlib.core.cluster_metadata import Election
 from txnlib.core.copies import CopyBeside, LeaderEpoch, TruncatedEpoch
 from txnlib.core.rows import TopicPartition
-from txnlib.core.verdicts.clocks import Clocks
 from txnlib.core.verdicts.compared_clocks import ClockBounds
 from txnlib.core.verdicts.coordinators import PartitionFacts
 from txnlib.core.verdicts.dossier import (
@@ -40,6 +39,7 @@ from txnlib.core.verdicts.dossier import (
 )
 from txnlib.core.verdicts.reason import Reason
 from txnlib.core.verdicts.scene import COMPARED, MOST_COMPARED
+from txnlib.core.verdicts.whose_clock import Clocks
 from txnlib.core.verdicts.world import AXIOMS, Axiom
 
 #: Leaders changed since, and nothing shows how.

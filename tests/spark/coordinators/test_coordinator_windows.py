@@ -9,7 +9,7 @@ from tests.support.frames import assert_rows, empty, examples, kept, transaction
 from tests.support.log_notation import TS, judged
 from tests.support.rules import selected
 from txnlib.core.findings.coordinator_findings import ODD_RECORDS
-from txnlib.core.kafka.coordinator_steps import SuspectStep, oddities
+from txnlib.core.kafka.odd_coordinator_records import SuspectStep, oddities
 from txnlib.core.kafka.transaction_log import TransactionLogEntry
 from txnlib.core.kafka.transaction_state import STEPS, TransactionState
 from txnlib.core.rows import TopicPartition

@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.frames import frame
 from txnlib.core.copies import CoverageRow
-from txnlib.core.verdicts.clocks import UNKNOWN
+from txnlib.core.verdicts.whose_clock import UNKNOWN
 from txnlib.spark.coordinators.measured_clocks import measured_clocks
 from txnlib.spark.schemas import TABLES
 

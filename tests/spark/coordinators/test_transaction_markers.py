@@ -13,9 +13,9 @@ from pyspark.sql.types import ArrayType
 
 from tests.support.frames import frame
 from txnlib.core.rows import TopicPartition
-from txnlib.core.verdicts.clocks import Clocks, Difference
 from txnlib.core.verdicts.dossier import CoordinatorDecision, WrittenMarker
 from txnlib.core.verdicts.match import MarkerGroup, StoredMatch, stored_match
+from txnlib.core.verdicts.whose_clock import Clocks, Difference
 from txnlib.spark.coordinators import transaction_markers
 from txnlib.spark.coordinators.transaction_markers import decision_markers
 from txnlib.spark.core_rows import struct_of

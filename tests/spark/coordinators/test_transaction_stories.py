@@ -15,7 +15,7 @@ from tests.support.rules import found_by
 from txnlib.core.copies import CoverageRow
 from txnlib.core.findings.marker_findings import ODD_MARKERS
 from txnlib.core.findings.transaction_findings import EARLY_WRITES, UNMARKED_PARTITIONS
-from txnlib.core.verdicts.clocks import MeasuredClocks
+from txnlib.core.verdicts.whose_clock import MeasuredClocks
 from txnlib.spark.coordinators.coordinator_states import coordinator_states
 from txnlib.spark.coordinators.measured_clocks import measured_clocks
 from txnlib.spark.coordinators.transactional_ids import producer_id_owners

@@ -19,14 +19,14 @@ from txnlib.core.findings import (
     transaction_index_findings,
 )
 from txnlib.core.findings.rule import Rule
-from txnlib.core.kafka import coordinator_steps, producer_state
+from txnlib.core.kafka import odd_coordinator_records, producer_state
 
 #: The modules whose rules find something, in the order in which the documents list their findings.
 _MODULES: Final = (
     producer_state,
     producer_findings,
     rule,
-    coordinator_steps,
+    odd_coordinator_records,
     coordinator_findings,
     marker_findings,
     transaction_findings,

@@ -15,7 +15,7 @@ from txnlib.core.findings.rule import INVALID_TIMESTAMP, FindingRow, Rule, found
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, TRANSACTION_STATE_TOPIC
 from txnlib.core.kafka.coordinator_partition import partition_for
-from txnlib.core.kafka.coordinator_steps import SuspectStep, oddities
+from txnlib.core.kafka.odd_coordinator_records import SuspectStep, oddities
 from txnlib.core.kafka.transaction_state import ACTIVE_STATES, TransactionState
 from txnlib.core.rows import TopicPartition, grouped
 from txnlib.core.sql_text import IS_TWO_PHASE_COMMIT, last_records, quoted_list

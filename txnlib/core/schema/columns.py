@@ -48,7 +48,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table, as a run makes it; `delta.store` adds the columns that name the run."""
+    """A table, as a run makes it; `engine.store` adds the columns that name the run."""
 
     comment: str
     columns: tuple[Column, ...]

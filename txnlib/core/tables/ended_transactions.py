@@ -13,8 +13,8 @@ from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, TRANSACTION_STATE_TOPIC
 from txnlib.core.rows import OfProducer, ProducerId, grouped, row_of
 from txnlib.core.schema import row_class
-from txnlib.core.verdicts.abort_plan import needs_somebody
 from txnlib.core.verdicts.dossier import Owner
+from txnlib.core.verdicts.plan_step import needs_somebody
 from txnlib.core.verdicts.reason import Reason
 
 #: Its place in the partition was not captured, so the next audit reports it again.

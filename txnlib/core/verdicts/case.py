@@ -18,13 +18,13 @@ from txnlib.core.finding import Alarm
 from txnlib.core.instants import NO_INSTANT_MS, clock_ms
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, UNKNOWN_CLOCKS_DIFFER_MS
 from txnlib.core.kafka.transaction_state import COMPLETE_STATES
-from txnlib.core.verdicts.clocks import newest_leader_epoch, newest_ms, written_by_ms
+from txnlib.core.verdicts.case_facts import CaseFacts, lists
 from txnlib.core.verdicts.cluster_facts import Thresholds
 from txnlib.core.verdicts.coordinators import Coordinators
 from txnlib.core.verdicts.dossier import MarkerElsewhere, SiblingMarkers
 from txnlib.core.verdicts.earlier_audits import is_same_transaction
 from txnlib.core.verdicts.match import Marked, began_later_by_epoch
-from txnlib.core.verdicts.past import Past, lists
+from txnlib.core.verdicts.whose_clock import newest_leader_epoch, newest_ms, written_by_ms
 
 
 class Crc(Enum):
@@ -44,7 +44,7 @@ OF_LOST_RECORDS: Final = (*OF_WHOLE_COORDINATOR, Alarm.CORRUPT_MESSAGE, Alarm.LI
 
 
 @dataclass(frozen=True, kw_only=True)
-class Case(Past):
+class Case(CaseFacts):
     """What is known of one open transaction. `of_producer`: the cases of its producer id, itself included."""
 
     of_producer: Sequence[Case] = field(default=(), repr=False, compare=False)

@@ -31,7 +31,6 @@ from txnlib.core.kafka.constants import (
 from txnlib.core.kafka.coordinator_partition import CountBasis
 from txnlib.core.kafka.marker_acceptance import V2_FROM
 from txnlib.core.rows import grouped, row_of
-from txnlib.core.verdicts.clocks import UNCOMPARED, Clocks, MeasuredClocks, clock_of, clocks_by_epoch
 from txnlib.core.verdicts.coordinators import (
     CoordinatorLog,
     CoordinatorPartition,
@@ -40,6 +39,7 @@ from txnlib.core.verdicts.coordinators import (
     ReadBefore,
 )
 from txnlib.core.verdicts.in_sync import minimums, too_few_in_sync
+from txnlib.core.verdicts.whose_clock import UNCOMPARED, Clocks, MeasuredClocks, clock_of, clocks_by_epoch
 
 #: Newest elections of a partition, and newest records that fenced a broker or lowered a feature, to look at.
 MOST_EVENTS: Final = 100

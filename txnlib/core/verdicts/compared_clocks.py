@@ -1,4 +1,4 @@
-"""What the decisions and markers of producers show of brokers' clocks: bounds of how far any two are apart.
+"""Bounds of how far any two clocks are apart, by decisions and their markers.
 
 Source: docs/rules/copies.md#clocks-of-two-brokers.
 """

@@ -17,8 +17,8 @@ from txnlib.core.kafka.constants import (
     UNKNOWN_CLOCKS_DIFFER_MS,
     is_ahead,
 )
-from txnlib.core.verdicts.clocks import newest_leader_epoch
 from txnlib.core.verdicts.in_sync import TooFewInSync
+from txnlib.core.verdicts.whose_clock import newest_leader_epoch
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,37 +7,37 @@ docs/rules/copies.md#files-beside-logs.
 from __future__ import annotations
 
 from txnlib.core.copies import CopyBeside, highest, is_above
+from txnlib.core.verdicts.case_facts import CaseFacts
 from txnlib.core.verdicts.dossier import FileBeside
-from txnlib.core.verdicts.past import Past
 
 
-def files_against(past: Past) -> list[FileBeside]:
+def files_against(case: CaseFacts) -> list[FileBeside]:
     """Those that do not have it open since its first batch, or have more of it than the judged copy."""
-    start, end = past.span.start_offset, past.copy.end_offset or 0
+    start, end = case.span.start_offset, case.copy.end_offset or 0
     return [
         each
-        for each in past.span.files_beside
+        for each in case.span.files_beside
         if each.is_index or each.first_offset != start or is_above(each.last_offset, end - 1)
     ]
 
 
-def ended_by(past: Past) -> FileBeside | None:
+def ended_by(case: CaseFacts) -> FileBeside | None:
     """The first that shows that it has ended, behind the end of the judged copy; None if none does.
 
     Up to that end, the judged copy shows itself that it has no marker. What a newer leader truncated ends nothing.
     """
-    start, end = past.span.start_offset, past.copy.end_offset or 0
-    behind = [each for each in files_against(past) if each.end_offset > end and not each.is_truncated]
+    start, end = case.span.start_offset, case.copy.end_offset or 0
+    behind = [each for each in files_against(case) if each.end_offset > end and not each.is_truncated]
     return next(
         (each for each in behind if each.is_index or each.first_offset is None or each.first_offset > start), None
     )
 
 
-def newer_leader(past: Past) -> CopyBeside | None:
+def newer_leader(case: CaseFacts) -> CopyBeside | None:
     """The copy with the newest leader epoch, if the judged one does not know it; None if it does."""
-    others = [CopyBeside(each.source or "", each.broker, each.leader_epoch) for each in past.place.captured]
-    known = highest((past.copy.leader_epoch, past.copy.checkpoint_leader_epoch))
-    newer = [each for each in (*others, *(past.copy.copies_beside or ())) if is_above(each.leader_epoch, known)]
+    others = [CopyBeside(each.source or "", each.broker, each.leader_epoch) for each in case.place.captured]
+    known = highest((case.copy.leader_epoch, case.copy.checkpoint_leader_epoch))
+    newer = [each for each in (*others, *(case.copy.copies_beside or ())) if is_above(each.leader_epoch, known)]
     return max(newer, key=lambda each: each.leader_epoch or 0, default=None)
 
 

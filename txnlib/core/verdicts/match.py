@@ -19,7 +19,6 @@ from txnlib.core.copies import highest, is_above
 from txnlib.core.instants import clock_ms, clock_ms_or_latest
 from txnlib.core.kafka.constants import is_ahead
 from txnlib.core.kafka.marker_acceptance import record_epochs
-from txnlib.core.verdicts.clocks import Clocks, Difference, PartitionClocks
 from txnlib.core.verdicts.compared_clocks import MARKER_SLACK_MS
 from txnlib.core.verdicts.dossier import (
     MOST_MARKERS,
@@ -29,6 +28,7 @@ from txnlib.core.verdicts.dossier import (
     SiblingMarkers,
     WrittenMarker,
 )
+from txnlib.core.verdicts.whose_clock import Clocks, Difference, PartitionClocks
 
 #: What a decision without its marker costs, or a marker of no decision: more than all times of a group together.
 _LOSS: Final = 1_000

@@ -1,4 +1,4 @@
-"""The answer of the worlds: the third statement, and what is lost.
+"""Histories in which a COMMIT includes the open records: whether there is one.
 
 Source: docs/rules/abort.md#no-commit.
 """

@@ -1,4 +1,4 @@
-"""No COMMIT includes the open records: a search for a history that agrees with every record of the capture.
+"""The axioms, and every history that agrees with the capture.
 
 A *world* is one history of a producer id. Its instants are names in `Times`: when each decision began, was decided and
 was complete, when each marker was written, when the first and the last open batch were; clocks are names there, too.
@@ -29,6 +29,7 @@ from txnlib.core.copies import is_above
 from txnlib.core.display import instant
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
+from txnlib.core.verdicts.case_facts import lists
 from txnlib.core.verdicts.dossier import (
     MOST_MARKERS,
     CoordinatorDecision,
@@ -37,7 +38,6 @@ from txnlib.core.verdicts.dossier import (
     Owner,
 )
 from txnlib.core.verdicts.match import is_of_its_kind
-from txnlib.core.verdicts.past import lists
 from txnlib.core.verdicts.reason import Reason
 from txnlib.core.verdicts.scene import (
     CONTROLLER,

@@ -1,4 +1,4 @@
-"""How far two brokers' clocks can differ: what the decisions and markers that one stamped and the other wrote allow."""
+"""The least and the most that pairs allow two clocks to differ."""
 
 from __future__ import annotations
 

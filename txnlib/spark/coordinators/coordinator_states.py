@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from txnlib.core.copies import survives
 from txnlib.core.instants import NO_INSTANT_MS
 from txnlib.core.kafka.constants import EXHAUSTED_EPOCH, TRANSACTION_STATE_TOPIC
-from txnlib.core.kafka.coordinator_steps import CoordinatorRecord, SuspectStep
+from txnlib.core.kafka.odd_coordinator_records import CoordinatorRecord, SuspectStep
 from txnlib.core.kafka.transaction_state import ACTIVE_STATES, NEVER_WRITTEN_STATES, PREPARED_STATES
 from txnlib.core.sql_text import clock_ms, is_shown, quoted_list, struct
 from txnlib.readers.typed_rows import hints_of

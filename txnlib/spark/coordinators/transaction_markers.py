@@ -16,9 +16,9 @@ from pyspark.sql.types import ArrayType, StructType
 from txnlib.core.instants import NO_INSTANT_MS
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, TRANSACTION_STATE_TOPIC
 from txnlib.core.sql_text import clock_ms, struct
-from txnlib.core.verdicts.clocks import ONE_CLOCK, UNKNOWN, Clocks
 from txnlib.core.verdicts.dossier import CoordinatorDecision, WrittenMarker
 from txnlib.core.verdicts.match import MarkerGroup, StoredMatch
+from txnlib.core.verdicts.whose_clock import ONE_CLOCK, UNKNOWN, Clocks
 from txnlib.spark.core_rows import struct_of
 from txnlib.spark.core_udfs import markers_by_core
 from txnlib.spark.frames import local_rows

@@ -15,8 +15,8 @@ from txnlib.core.instants import FIRST_MS, NO_INSTANT_MS
 from txnlib.core.kafka.constants import TRANSACTION_VERSION
 from txnlib.core.kafka.transaction_state import ACTIVE_STATES, COMPLETE_STATES, PREPARED_STATES
 from txnlib.core.sql_text import IS_TWO_PHASE_COMMIT, clock_ms, instant, is_shown, quoted_list, struct
-from txnlib.core.verdicts.clocks import MeasuredClocks
 from txnlib.core.verdicts.cluster_facts import cluster_clocks
+from txnlib.core.verdicts.whose_clock import MeasuredClocks
 from txnlib.spark.coordinators.transaction_markers import decision_markers
 from txnlib.spark.core_udfs import ended_by
 from txnlib.spark.frames import by_parts, kept

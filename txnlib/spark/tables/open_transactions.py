@@ -23,7 +23,6 @@ from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC, UNKNOWN_CLOCKS_
 from txnlib.core.kafka.coordinator_partition import CountBasis
 from txnlib.core.sql_text import IS_OPEN, clock_ms, clock_ms_or_latest
 from txnlib.core.tables.judged_transactions import judge_dossier
-from txnlib.core.verdicts.clocks import MeasuredClocks
 from txnlib.core.verdicts.cluster_facts import (
     ClusterFacts,
     NewestMade,
@@ -36,6 +35,7 @@ from txnlib.core.verdicts.compared_clocks import ClockBounds
 from txnlib.core.verdicts.coordinators import CoordinatorLog, ReadBefore
 from txnlib.core.verdicts.dossier import Dossier
 from txnlib.core.verdicts.reason import Verdict
+from txnlib.core.verdicts.whose_clock import MeasuredClocks
 from txnlib.readers.typed_rows import arrow_rows, plain, typed
 from txnlib.spark.coordinators.clock_bounds import clock_bounds
 from txnlib.spark.coordinators.transaction_markers import each_marker

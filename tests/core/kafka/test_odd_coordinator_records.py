@@ -16,7 +16,7 @@ from txnlib.core.findings.coordinator_findings import (
     of_records,
 )
 from txnlib.core.kafka.coordinator_partition import partition_for
-from txnlib.core.kafka.coordinator_steps import SuspectStep
+from txnlib.core.kafka.odd_coordinator_records import SuspectStep
 from txnlib.core.rows import TopicPartition
 
 TS = 1_700_000_000_000

@@ -1,4 +1,4 @@
-"""The plan to end open transactions: steps in order, with what to check before and after each.
+"""A step of the abort plan, with the checks around it.
 
 Only a hanging transaction, or one whose ABORT the partition refuses, is ended by a marker by hand. A coordinator ends
 the transactions that it knows. Source: docs/rules/abort.md#checks-before-the-command.
@@ -21,7 +21,7 @@ from txnlib.core.verdicts.reason import Reason, Verdict
 
 
 class Action(IntEnum):
-    """What to do, in the order in which it is done."""
+    """What to do. Of two steps that free as much, the smaller number comes first."""
 
     ABORT = 0
     #: The coordinator's ABORT is refused: a marker by hand agrees with it.

@@ -1,24 +1,18 @@
 """`abort_plan`: the steps that end the open transactions, in order.
 
-Also the checks of a script that carries them out.
-
-`core.verdicts.abort_plan` has the content of a step.
+`core.verdicts.plan_step` has the content of a step.
 """
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from txnlib.core import kafka_commands
-from txnlib.core.kafka.constants import is_topic_name
-from txnlib.core.kafka.transaction_state import TransactionState
 from txnlib.core.rows import IdKey, row_of
 from txnlib.core.schema import row_class
-from txnlib.core.verdicts.abort_plan import (
+from txnlib.core.verdicts.plan_step import (
     IN_TIME,
     NO_ACTION,
     OF_WHOLE_TRANSACTION,
@@ -146,96 +140,3 @@ def abort_plan(
             places=tuple(sorted(places)),
             not_before_ms=first.not_before_ms,
         )
-
-
-# ---- Checks of a script before and after it ends a transaction
-#
-# They are conditions on what Kafka's tool prints, and say the same as `must_print` of the plan, for a program. A script
-# runs only steps that leave no question to a person: all others are comments.
-
-
-@dataclass(frozen=True, slots=True)
-class Condition:
-    """A command, and what must hold for the table that it prints.
-
-    `row` is an awk expression over the columns of a row, by their names in `value()`. `is_present`: whether such a row
-    must be there, or must not. `says`: what must be printed, in words.
-    """
-
-    command: str
-    row: str
-    is_present: bool
-    says: str
-
-    @property
-    def columns(self) -> list[str]:
-        """The columns that the condition reads."""
-        return sorted(set(re.findall(r'value\("(\w+)"\)', self.row)))
-
-
-def _before_abort(row: Mapping[str, Any]) -> str:
-    place = f"{row['topic']}-{row['partition']}"
-    decided = f'value("TransactionState") == "{TransactionState.PREPARE_COMMIT.kafka_name}" && {_of_producer(row)}'
-    return f'lists(value("TopicPartitions"), "{place}") || ({decided})'
-
-
-def _is_not_of_coordinator(row: Mapping[str, Any]) -> str:
-    return kafka_commands.nothing_of(row["topic"], row["partition"], row["producer_id"])
-
-
-def _is_decided_abort(row: Mapping[str, Any]) -> str:
-    return f"{TransactionState.PREPARE_ABORT.kafka_name} of producer {row['producer_id']}"
-
-
-def _before_decided_abort(row: Mapping[str, Any]) -> str:
-    return f'value("TransactionState") == "{TransactionState.PREPARE_ABORT.kafka_name}" && {_of_producer(row)}'
-
-
-_OfRow = Callable[[Mapping[str, Any]], str]
-#: The actions that a script carries out -> the condition on the coordinator's state, whether a row must meet it, or
-#: must not, and this in words. All other actions need the owner of an application, a look into a log, time, or another
-#: copy.
-_AT_COORDINATOR: Final[Mapping[Action, tuple[_OfRow, bool, _OfRow]]] = {
-    Action.ABORT: (_before_abort, False, _is_not_of_coordinator),
-    Action.ABORT_AS_DECIDED: (_before_decided_abort, True, _is_decided_abort),
-}
-
-
-def before(row: Mapping[str, Any]) -> list[Condition]:
-    """What must hold before the command of a row of `abort_plan` is run."""
-    producers = kafka_commands.describe_producers(row["topic"], row["partition"])
-    is_open = f'{_of_producer(row)} && value("CurrentTransactionStartOffset") == "{row["start_offset"]}"'
-    producer_id, offset = row["producer_id"], row["start_offset"]
-    conditions = [Condition(producers, is_open, is_present=True, says=kafka_commands.producer_row(producer_id, offset))]
-    if row["transactional_id"] is not None:
-        condition, is_present, says_of = _AT_COORDINATOR[Action[row["action"]]]
-        described = kafka_commands.describe(row["transactional_id"])
-        conditions.append(Condition(described, condition(row), is_present, says_of(row)))
-    hanging = kafka_commands.hanging_row(producer_id, offset)
-    if hanging in [step["must_print"] for step in row["before"] or ()]:
-        is_found = f'{_of_producer(row)} && value("StartOffset") == "{row["start_offset"]}"'
-        found = kafka_commands.find_hanging(row["topic"], row["partition"])
-        conditions.append(Condition(found, is_found, is_present=True, says=hanging))
-    return conditions
-
-
-def after(row: Mapping[str, Any]) -> list[Condition]:
-    """What must hold once the command was run."""
-    producers = kafka_commands.describe_producers(row["topic"], row["partition"])
-    is_open = f'{_of_producer(row)} && value("CurrentTransactionStartOffset") != "None"'
-    return [Condition(producers, is_open, is_present=False, says=kafka_commands.producer_row(row["producer_id"], None))]
-
-
-def _of_producer(row: Mapping[str, Any]) -> str:
-    return f'value("ProducerId") == "{row["producer_id"]}"'
-
-
-def obstacle(row: Mapping[str, Any]) -> str | None:
-    """Why a script does not carry out a row of `abort_plan`; None if it does."""
-    if Action[row["action"]] not in _AT_COORDINATOR:
-        return "not by a script"
-    if row["command"] is None or not row["before"]:
-        return "no tool checks it"
-    if not is_topic_name(row["topic"]):  # conditions contain the name as it is
-        return "no topic has such a name"
-    return kafka_commands.cannot_name(row["topic"], row["transactional_id"])

@@ -1,4 +1,4 @@
-"""The past of one open transaction, as the capture shows it.
+"""Facts of one open transaction, up to the decisions about it.
 
 Facts are gathered (`dossier`, `cluster_facts`), or follow from those: then each is a property, beside its reason. None
 means "not known", never "no".
@@ -16,7 +16,6 @@ from txnlib.core.copies import CoverageRow, highest, is_above, is_current, lowes
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import MAX_SEQUENCE, UNKNOWN_CLOCKS_DIFFER_MS
 from txnlib.core.rows import TopicPartition
-from txnlib.core.verdicts.clocks import PartitionClocks, newest_leader_epoch, newest_ms, written_by_ms
 from txnlib.core.verdicts.cluster_facts import ClusterFacts
 from txnlib.core.verdicts.compared_clocks import ComparedClocks
 from txnlib.core.verdicts.coordinators import CoordinatorPartition, PartitionFacts
@@ -38,14 +37,15 @@ from txnlib.core.verdicts.dossier import (
 )
 from txnlib.core.verdicts.earlier_audits import are_one, holes, is_same_transaction, with_earlier
 from txnlib.core.verdicts.match import Comparison, Histories, Marked, decided_ms, with_unexplained
+from txnlib.core.verdicts.whose_clock import PartitionClocks, newest_leader_epoch, newest_ms, written_by_ms
 
 #: Owners of a producer id, the best claim first.
 _BY_CLAIM: Final = (Owner.CURRENT, Owner.NEXT, Owner.ROTATED, Owner.EXPIRED)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Past:
-    """What is known of the past of an open transaction."""
+class CaseFacts:
+    """What is gathered of one open transaction, and what follows from that. `Case` adds what a verdict asks."""
 
     dossier: Dossier
     span: OpenSpan

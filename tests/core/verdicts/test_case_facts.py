@@ -1,4 +1,4 @@
-"""The past of an open transaction: what of it is known, and what later audits need of it."""
+"""Facts of an open transaction: what is known, and what later audits need of it."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from tests.support.dossier_samples import (
 )
 from txnlib.core.cluster_metadata import Election
 from txnlib.core.copies import CopyBeside, TruncatedEpoch
+from txnlib.core.verdicts.case_facts import is_start_proven
 from txnlib.core.verdicts.dossier import (
     MOST_MARKERS,
     Carried,
@@ -34,7 +35,6 @@ from txnlib.core.verdicts.dossier import (
     SiblingMarkers,
 )
 from txnlib.core.verdicts.earlier_audits import are_one, with_earlier
-from txnlib.core.verdicts.past import is_start_proven
 
 #: What an earlier audit read of the log of the coordinator, up to offset 80.
 READ = Carried(
