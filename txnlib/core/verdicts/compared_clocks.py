@@ -1,4 +1,4 @@
-"""Bounds of how far any two clocks are apart, by decisions and their markers.
+"""Bounds of how far any two clocks are apart, by pairs of records.
 
 Source: docs/rules/copies.md#clocks-of-two-brokers.
 """
