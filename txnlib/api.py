@@ -146,8 +146,9 @@ class Audit:
         return timeline_of(self._rows, list(map(str, where)), last)
 
     def history(self) -> Nights:
-        """The audits of the cluster up to this one, the oldest first: what was held that needed somebody, how many
-        offsets waited, and for how long. A notebook shows them as a chart; iterating gives one row for each."""
+        """The audits of the cluster up to this one, the oldest first. Each says how many partitions were held by
+        something that needs somebody, how many offsets waited there, and for how long. A notebook shows a chart;
+        iterating gives one row for each."""
         return nights(self._rows)
 
     def transaction(self, name: str | int, number: int | None = None) -> TransactionStory:
@@ -217,7 +218,7 @@ def _on_engine(request: AuditRequest, run_id: str | None) -> Audit:
 
 
 def reopened(request: AuditRequest, run_id: str) -> Run:
-    """A run, for frames that users get. Raises MissingExtraError."""
+    """The run on an engine, for DataFrames that users get. Raises MissingExtraError."""
     try:
         from txnlib.pipeline.run import reopen_run
     except ModuleNotFoundError as error:
@@ -250,7 +251,7 @@ def diff(then: Audit, now: Audit) -> str:
 
 
 def place(output: str | Path | None, schema: str | None) -> str | None:
-    """The output as text. Raises UsageError if there is no schema either."""
+    """The output as text; None if only a schema is given. Raises UsageError if neither is given."""
     if output is None and schema is None:
         raise UsageError("give either --output or --schema")
     return None if output is None else str(output)

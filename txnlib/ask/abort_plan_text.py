@@ -56,8 +56,8 @@ def abort_plan_output(rows: Sequence[Row], run_id: str, as_of: str) -> CommandOu
 
 
 def _text(rows: Sequence[Row], width: int) -> str:
-    """The steps of all rows in their order; those that need no command, and for the same reason, where the first one
-    stands. At last the permissions that all of them need."""
+    """The steps of all rows, in order. Rows without a command that have the same action and reason stand together,
+    where the first of them is. Last come the permissions that all steps need."""
     groups = grouped(rows, lambda row: (row["action"], row["reason"]) if row["command"] is None else row["number"])
     lines = [line for each in groups.values() for line in _group(each, width)]
     needed = permissions_of(rows)
@@ -73,7 +73,7 @@ def permissions_of(rows: Sequence[Row]) -> list[str]:
 
 
 def _group(rows: Sequence[Row], width: int) -> list[str]:
-    """Rows that are alike: what they say is said once."""
+    """The lines of rows that stand together. A note that several rows share is printed once."""
     if len(rows) == 1:
         return _steps(rows[0], width)
     lines = ["", f"{rows[0]['action']}  {len(rows)} steps: {rows[0]['reason']}"]
@@ -108,7 +108,7 @@ def _steps(row: Row, width: int) -> list[str]:
 
 
 def _command(row: Row) -> list[tuple[str, str]]:
-    """The command, with the line that it waits for before it; none if there is no command."""
+    """The command, after the comment that says until when it has to wait; empty if there is no command."""
     lines = [] if row["command"] is None else [*waits_until(row), row["command"]]
     return list(zip([when(row), *[""] * len(lines)], lines, strict=False))
 
@@ -118,7 +118,7 @@ def _checked(when: str, step: Row) -> list[tuple[str, str]]:
 
 
 def _said(label: str, text: str, width: int) -> list[str]:
-    """A command behind its label, or a sentence, wrapped between words."""
+    """The lines of a label and its text: a command stays whole, a sentence is wrapped between words."""
     if BOOTSTRAP in text:
         return command_lines(printable(f"   {label:<7} {text}"), width, 11)
     return folded(told(f"   {label:<7} {text}"), width, 11)

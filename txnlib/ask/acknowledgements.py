@@ -114,10 +114,10 @@ class Acknowledged:
     severities: Mapping[str, int] = field(default_factory=dict)
     #: Entries about findings, each with the number of findings that it matches.
     findings: Sequence[tuple[Acknowledgement, int]] = ()
-    #: Entries that are over, of which something is still there; and entries that match nothing.
+    #: Entries that are over but still match something; and entries that match nothing.
     ended: Sequence[Acknowledgement] = ()
     idle: Sequence[Acknowledgement] = ()
-    #: By what they count as: how many transactions have no row that is not acknowledged.
+    #: Verdict (or LOOKS_LATE) -> number of transactions of which every row is acknowledged.
     whole: Mapping[str, int] = field(default_factory=dict)
 
     def of_name(self, name: str) -> set[Key]:
@@ -127,7 +127,7 @@ class Acknowledged:
 
     @property
     def until_ms(self) -> int | None:
-        """When the first of the entries that match something ends, in epoch ms; None if none does."""
+        """When the first entry that matches something ends, in epoch ms; None if no entry matches anything."""
         entries = [*(entry for _, entry in self.transactions.values()), *(entry for entry, _ in self.findings)]
         return min((entry.until_ms for entry in entries), default=None)
 
@@ -205,7 +205,7 @@ def acknowledged(run: StoredRun, entries: Sequence[Acknowledgement]) -> Acknowle
 
 
 def _wholly(run: StoredRun, known: Mapping[Key, tuple[Row, Acknowledgement]]) -> Counter[str]:
-    """By what they count as: how many transactions have no row that is not acknowledged."""
+    """Verdict (or LOOKS_LATE) -> number of transactions of which every row is acknowledged."""
     producers = {row["producer_id"] for row, _ in known.values()}
     if not producers:
         return Counter()

@@ -85,7 +85,7 @@ def read(
 
 
 def _own_columns(name: str, rows: pa.Table) -> pa.Table:
-    """Without the columns that name the run."""
+    """The rows without the columns that name the run."""
     if name in TABLES:
         return rows.select(TABLES[name].names)
     return rows.drop_columns([each.name for each in RUN_COLUMNS])

@@ -38,7 +38,7 @@ NEEDS: Final[Mapping[str, str]] = {
     "CHECKPOINTS": "no replication-offset-checkpoint of it: high watermarks are assumed to be the ends of the logs",
     "GROUPS": "only if it matters which groups wait",
 }
-#: The leader of a partition that has none.
+#: What `coverage` has as the leader of a partition without a leader.
 NOBODY: Final = "-1"
 COLUMNS: Final = ("number", "need", "topic", "partition", "broker", "undecided", "why")
 #: The columns of `coverage` that decide whether a copy shows absence.
@@ -103,7 +103,7 @@ def _is_captured(rows: Sequence[Row]) -> bool:
 
 
 def _transaction(row: Row) -> tuple[int, str | None]:
-    """What is one transaction, on however many partitions it is undecided."""
+    """The key of a transaction: the same for all partitions on which it is undecided."""
     return row["producer_id"], row["transactional_id"]
 
 
@@ -118,7 +118,7 @@ def _waiting(undecided: Iterable[Row], copies: Mapping[Place, list[Row]]) -> dic
         if row["reason"] in _OF_PARTITION:
             places = [(row["topic"], row["partition"])]
         elif row["reason"] in _OF_COORDINATOR:
-            # Nobody's transaction may belong to any coordinator.
+            # A transaction without a known owner may belong to any coordinator.
             places = (unclear or coordinators) if number is None else [(TRANSACTION_STATE_TOPIC, number)]
         for place in places:
             waiting[place].add(_transaction(row))
@@ -168,7 +168,8 @@ def _without_checkpoints(coverage: Iterable[Row]) -> list[str]:
 # ---- The copy that would settle an undecided transaction, by its reason. See `txn-audit collect-plan`
 
 
-#: Reasons of an UNKNOWN that another copy of its partition would settle, and those that one of its coordinator would.
+#: Reasons of an UNKNOWN that another copy of the partition would settle; and those that another copy of its coordinator
+#: would settle.
 _OF_PARTITION: Final = frozenset(
     {
         Reason.PARTITION_LOG_INCOMPLETE,
@@ -187,7 +188,7 @@ _OF_COORDINATOR: Final = frozenset(
         Reason.CAPTURE_SKEW,
     }
 )
-#: What settles the others.
+#: Any other reason of an UNKNOWN -> what would settle it.
 _OTHERS: Final[Mapping[str, str]] = {
     Reason.METADATA_LOG_DAMAGED: f"{CLUSTER_METADATA_TOPIC}-0 of another broker",
     Reason.BROKER_VERSION_UNKNOWN: "note kafka_version in capture.json",

@@ -42,7 +42,7 @@ class CommandOutput:
     people: Sequence[Row] | None = None
     #: For programs: the whole output, if it is more than the rows.
     whole: Callable[[], object] | None = None
-    #: For people: what stands for no rows.
+    #: For people: the text that is printed if there are no rows.
     empty: str = "none"
     #: For stderr: what the output lacks.
     notes: Sequence[str] = field(default_factory=tuple)

@@ -32,7 +32,7 @@ class Command:
     example: str = ""
     #: Forms of output in addition to those of every command.
     forms: tuple[str, ...] = ()
-    #: Options of every command that mean nothing here.
+    #: Options that every other command takes, and this one does not.
     without: tuple[str, ...] = ()
 
 

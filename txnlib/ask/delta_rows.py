@@ -100,9 +100,10 @@ class Tables(Rows):
         return builder.execute(query).read_all()
 
     def _parts(self, name: str, part: str = _ROWS) -> dict[str, DeltaTable | str]:
-        """A table or view under the name `part`, after all that it reads: tables, and queries for what is none.
+        """What a query needs to read a table or view as `part`: name -> a Delta table, or a query over names before it.
 
-        `_ROWS` of a table are those that each run has; under another name, it is the table as it is stored.
+        If `part` is `_ROWS`, a table has only the rows that each run has; under another name, it has all that are
+        stored.
         """
         if name == AUDIT_RUNS:
             return self._completed(name, part, self._open(name))
@@ -159,10 +160,10 @@ class Tables(Rows):
         return DamagedTableError(f"{self.root}/{name}", str(error).partition("\n")[0][:_SHOWN])
 
     def _not_there(self, name: str) -> MissingTableError | DamagedTableError:
-        """Why a table has no log. Those of an audit are made one by one, and a killed one leaves folders without a
-        log."""
+        """The error for a table without a log. An audit makes its tables one by one, so a killed audit leaves folders
+        without a log."""
         noted = [] if name == AUDIT_RUNS else runs(self)
-        # Of an earlier run, no audit can write the rows again.
+        # No audit can write the rows of an earlier run again.
         newest_done = next((row for row in noted if row["status"] == DONE), {"counts": None})
         if name in json.loads(newest_done["counts"] or "{}").get("tables", ()):
             return DamagedTableError(f"{self.root}/{name}", "a run wrote rows, and the table's log is lost")

@@ -22,7 +22,7 @@ from txnlib.core.rows import grouped
 if TYPE_CHECKING:
     pass
 
-#: Those of which one owner ends all transactions together.
+#: Verdicts (or LOOKS_LATE, or PREPARED) with one entry for all transactions of an owner, who ends them together.
 IN_ONE_CARD: Final = ("LATE", PREPARED, LOOKS_LATE, "OPEN")
 SHOWN_CAUSES: Final = 2
 SHOWN_GROUPS: Final = 3
@@ -42,7 +42,7 @@ class EntryStep:
     label: str
     command: str
     must_print: str = ""
-    #: What stands in front of a command that is not to be run yet, and whether it is such a one.
+    #: The comment before a command that has to wait; and whether the command is not to be run yet.
     wait: str = ""
     is_for_later: bool = False
 
@@ -53,7 +53,7 @@ class Entry:
 
     title: str
     who: Sequence[str]
-    #: A label may come again.
+    #: Several facts may have the same label.
     facts: Sequence[Fact]
     steps: Sequence[EntryStep]
     #: Whether a step is an abort by hand, which is checked before and after.
@@ -105,7 +105,7 @@ def entry(verdict: str, rows: Sequence[Row], report: Report) -> Entry:
 
 
 def _effect(row: Row) -> str:
-    """What the step does to records, and to commits of groups among them."""
+    """What the step does to the records, and which offset commits of groups it drops; empty if it ends nothing."""
     if row["effect"] is None:
         return ""
     dropped = dropped_text(row) if "drop" in row["effect"] else ""
@@ -113,7 +113,7 @@ def _effect(row: Row) -> str:
 
 
 def _is_new(row: Row, report: Report) -> bool:
-    """Whether this audit is the first that saw the transaction, and not the first of its cluster, to which all are
+    """Whether this audit is the first that saw the transaction. In the first audit of a cluster, nothing counts as
     new."""
     return report.earlier_ms is not None and bool(row["runs_seen"] == 1)
 
@@ -130,7 +130,7 @@ def safety(row: Row) -> list[tuple[str, str]]:
 
 
 def _steps(row: Row) -> list[EntryStep]:
-    """The checks, and the step between them; or the step alone, if it is not to be done yet."""
+    """The checks before, the step, and the first check after it; only the step, if it is not to be done yet."""
     command, old = row["abort_command"] or row["command"], row["command_for_old_brokers"]
     if command is None:
         return []
@@ -147,7 +147,7 @@ def _steps(row: Row) -> list[EntryStep]:
 
 
 def step_of(row: Row, command: str) -> EntryStep:
-    """The step itself, which has to wait if an abort by hand is not to be done yet."""
+    """The step itself. An abort by hand that is not safe yet is for later."""
     is_due = row["abort_command"] is None or row["safe_to_abort"] or row["do_not_abort_because"] is None
     wait = "" if is_due or row["safe_from"] is None else f"# not before {not_before(row['safe_from'])}"
     return EntryStep("do" if is_due else "then", command, wait=wait, is_for_later=not is_due)
@@ -201,8 +201,8 @@ def _offsets(number: int, is_at_least: object) -> str:
 
 
 def _effects_on_consumers(rows: Sequence[Row], report: Report, *, is_placed: bool) -> list[tuple[str, str]]:
-    """What consumers do not get, since when; and what comes next there. `is_placed`: whether the title names the only
-    partition."""
+    """What each transaction holds or waits for, since when, and what holds the partition next. `is_placed`: whether the
+    entry's title names its only partition."""
     holders = [row for row in rows if row["holds"] is not False]
     others = [row for row in rows if row["holds"] is False]
     if len(rows) > 1 or not is_placed:
@@ -236,7 +236,8 @@ def _oldest(rows: Sequence[Row]) -> Row:
 
 
 def _next(row: Row) -> str:
-    """What holds the partition once this one has ended; empty if nothing does, or if another one holds it now."""
+    """The transaction that holds the partition once this one has ended; empty if there is none, or if another one holds
+    the partition now."""
     if row["next_blocking_offset"] is None or row["holds"] is False:
         return ""
     following = named_producer(row["next_blocking_producer_id"], row["next_blocking_transactional_id"])
@@ -244,7 +245,7 @@ def _next(row: Row) -> str:
 
 
 def behind_holder(row: Row) -> str:
-    """Behind which transaction others wait. `row`: has the columns of `partitions`."""
+    """The transaction that others wait behind, in words. `row`: has the columns of `partitions`."""
     return f"behind {ahead(row)}, which holds {where(row)} from offset {row['last_stable_offset']} on"
 
 
@@ -276,7 +277,8 @@ def waiting(row: Row) -> str:
 
 
 def only_step(report: Report) -> Entry | None:
-    """The only hanging transaction, if it may be aborted: its steps are few enough to stand in the answer."""
+    """The entry of the only hanging transaction, if it is safe to abort: its steps are few enough to stand in the
+    answer. Else None."""
     hanging = report.transactions.get("HANGING", ())
     is_one = len(hanging) == 1 and report.number_of_rows("HANGING") == 1
     return entry("HANGING", hanging, report) if is_one and hanging[0]["safe_to_abort"] else None

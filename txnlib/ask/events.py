@@ -69,13 +69,14 @@ class Event:
     producer_epoch: int | None = None
     #: What the log shows of the transaction after the event.
     state_after: str = ""
-    #: Lowest open first offset after the event, else the next offset; None in a coordinator's log, and if unknown.
+    #: First offset of the lowest transaction that is open after the event, else the next offset; None if unknown, and
+    #: in a coordinator's log.
     last_stable_offset: int | None = None
     #: Verdict on the open transaction of which the event is a part, or "".
     mark: str = ""
     #: Its place among the events of all logs.
     key: Key = (0, DATA, 0)
-    #: The batch, until neighbours are one event.
+    #: The row of the batch, from which neighbours are folded into one event.
     batch: Row | None = None
 
     @property
@@ -112,11 +113,11 @@ ROW: Final = column_names(
 
 
 def in_order(*logs: Iterable[Event]) -> list[Event]:
-    """The events of several logs as one list. An event with an earlier key than one before it in its log follows that
-    one.
+    """The events of several logs as one list. An event never comes before an event that precedes it in its log,
+    whatever its key.
 
-    The records of a coordinator's log keep their order for each transactional id. Those of others may be of the same
-    millisecond.
+    In a coordinator's log, only the records of one transactional id keep their order: records of different ids may be
+    of the same millisecond.
     """
     reached: dict[tuple[str, str | None], Key] = {}
     placed = []
@@ -231,7 +232,8 @@ def lists(record: Row, place: Row) -> bool:
 
 
 def courses(records: Iterable[Row], place: Row) -> dict[Numbered, Course]:
-    """The transactions of the records, which are in the order of their logs, as a partition sees them."""
+    """What identifies each transaction of these records -> its course on a partition. The records are in the order of
+    their logs."""
     found: dict[Numbered, Course] = {}
     reached: dict[str, Key] = {}
     for record in records:
@@ -251,7 +253,8 @@ def courses(records: Iterable[Row], place: Row) -> dict[Numbered, Course]:
 
 
 def _key(record: Row) -> Key:
-    """The place of a coordinator's record, if those before it in its log allow it."""
+    """The key of a coordinator's record by its own time. It moves back if a record before it in the log has a later
+    key."""
     at = clock_ms(record["timestamp_ms"])
     rank = COMPLETION if record["state"] in _COMPLETE else DECISION
     return -NO_INSTANT_MS if at is None else at, rank, record["offset"]

@@ -35,7 +35,7 @@ COPIES: Final = 5
 #: Most markers of the partition among which a batch is placed.
 MARKERS: Final = 50_000
 
-#: Columns of a batch from which an event is made, and those without which the batches of a run are not known.
+#: Columns of a batch from which an event is made; and columns that are needed to take single batches out of a run.
 _BATCH: Final = column_names(
     "base_offset last_offset records_count producer_id producer_epoch base_sequence last_sequence"
     " partition_leader_epoch is_transactional is_control control_type coordinator_epoch timestamp_type max_timestamp_ms"
@@ -162,7 +162,8 @@ class _Logs:
         return [*shown, *([gone_batch(self.verdict)] if is_gone else []), *opened], left_out
 
     def stamps(self, batches: Sequence[Row]) -> list[Stamp]:
-        """The markers of the partition around the batches, and as the first and the last one the times beyond."""
+        """The offset and time of each marker of the partition around the batches. The first and the last item are the
+        newest time before the batches and the oldest after them."""
         if all(is_stamped(batch) for batch in batches):
             return []
         first, last = min(b["base_offset"] for b in batches), max(b["last_offset"] for b in batches)
@@ -175,7 +176,7 @@ class _Logs:
         return [(offset, at) for offset, at in stamps if at is not None]
 
     def matches(self, batches: Sequence[Row]) -> dict[int, Numbered]:
-        """The transaction of each marker, and of what is open, by its offset."""
+        """Offset of a marker, or start offset of the open transaction -> what identifies its transaction."""
         ends = [(None, batch["base_offset"]) for batch in batches if batch["is_control"]]
         place = {name: self.verdict[name] for name in ("topic", "partition", "producer_id")}
         spans = [

@@ -35,7 +35,7 @@ def answer(run: StoredRun, options: Namespace) -> CommandOutput:
 
 
 def _stuck(run: StoredRun, words: Sequence[str]) -> CommandOutput | None:
-    """The newest transaction of an id that is stuck without anything open; None if words name no such id."""
+    """The newest transaction of a stuck id that has nothing open; None if the words name no such id."""
     named = [each for each in readings(words) if "topic" not in each]
     ids = [each["transactional_id"] for each in named if "transactional_id" in each]
     producers = [each["producer_id"] for each in named if "producer_id" in each]
@@ -48,10 +48,10 @@ def _stuck(run: StoredRun, words: Sequence[str]) -> CommandOutput | None:
 
 
 def of_topic(run: StoredRun, topic: str) -> CommandOutput:
-    """A line for each partition of a topic that an open transaction holds, and for what waits and is more urgent than
-    all of these: the most urgent first, of these those that wait longest. Then the story of the first.
+    """A line for each transaction that holds a partition of the topic, and for each more urgent one that only waits:
+    the most urgent first, then those that wait longest. Below, the story of the first.
 
-    If none holds a partition, of what else is open there.
+    If no transaction holds a partition, the lines are about all that are open there.
     """
     rows = sorted(_urgent(run, topic), key=lambda row: (_urgency(row), row["holds"] is False))[:OTHERS]
     if not rows:
@@ -79,7 +79,8 @@ def of_topic(run: StoredRun, topic: str) -> CommandOutput:
 
 
 def _urgent(run: StoredRun, topic: str) -> list[Row]:
-    """What holds a partition of a topic, and what is more urgent than all of that; else all that is open there."""
+    """The open transactions that hold a partition of a topic, and those that only wait but are more urgent than each of
+    these. If none holds a partition, all that are open there."""
     order = '"blocks_since" NULLS LAST, "partition", "start_offset"'
     opened: list[Row] = []
     for holds in (True, False):
@@ -96,7 +97,7 @@ def _urgency(row: Row) -> int:
 
 
 def _unseen(run: StoredRun, topic: str) -> str:
-    """Why that may not be all, as the end of a sentence; empty if every partition was seen whole."""
+    """What the copies may not show of a topic, as the end of a sentence; empty if they show all of it."""
     missing = run.number("coverage", "count(*)", equal(topic=topic, status="MISSING"))
     behind = run.number("partitions", "count(*)", [*equal(topic=topic), ("lag_offsets", ">", 0)])
     said = [

@@ -13,11 +13,11 @@ from txnlib.core.rows import grouped
 
 #: Most reasons, and most applications, of a verdict. Those with the fewest transactions are left out.
 MOST_GROUPS: Final = 1_000
-#: Most transactions that hold a partition, those with most offsets first, among which the oldest is sought.
+#: Most holders of partitions to read, those with most offsets first. The oldest is sought among them.
 MOST_HELD: Final = 10_000
-#: Most of these to name.
+#: Most held partitions to name.
 NAMED_PLACES: Final = 2
-#: A producer has one transaction at a time, however many partitions it has.
+#: SQL for the key of a transaction: a producer has only one at a time, on any number of partitions.
 _TRANSACTION: Final = "concat(\"producer_id\", ':', coalesce(\"transactional_id\", ''))"
 _IS_SAFE_LATER: Final = 'NOT coalesce("safe_to_abort", FALSE) AND "safe_from" IS NOT NULL'
 _IS_HOLDER: Final = '"holds" AND "blocked_offsets" > 0'
@@ -50,30 +50,30 @@ class Reach:
     rows: int
     transactions: int
     partitions: int
-    #: Those that no earlier audit saw.
+    #: Transactions, and rows, that no earlier audit saw.
     new: int = 0
     new_rows: int = 0
-    #: Partitions whose last stable offset they hold, and how many transactions hold one. All others only wait behind
-    #: these.
+    #: Partitions whose last stable offset these transactions hold; and how many of the transactions hold a partition.
+    #: The others only wait behind a holder.
     held: int = 0
     holding: int = 0
-    #: Transactions that hold partitions, on which nothing waits yet.
+    #: Transactions that hold a partition on which nothing waits yet.
     idle: int = 0
-    #: Offsets that consumers do not get there, at least if a high watermark is older than its copy; and the first of
-    #: these partitions, those with most of them.
+    #: Offsets of held partitions that consumers do not get; whether more may wait, because a high watermark is older
+    #: than its copy; and the first held partitions, those with most offsets.
     held_offsets: int = 0
     is_at_least: bool = False
     places: tuple[Row, ...] = ()
     #: Since when one of these partitions has been held longest, and whether brokers' clocks prove it.
     since_ms: int | None = None
     is_since_proven: bool = False
-    #: By when coordinators end the last holder that they end, or should have; the number of holders of two-phase
-    #: commits, which they never end; and the applications of these.
+    #: By when coordinators end the last holder, or should have ended it; the number of holders that no coordinator
+    #: ends, because they are two-phase commits; and the applications of these.
     ends_ms: int | None = None
     undecided: int = 0
     owners: tuple[str, ...] = ()
-    #: Transactions that may be aborted now on some partition, and their rows; transactions that become safe if they
-    #: stay open; and when the last of these does.
+    #: Transactions, and rows, that are safe to abort now; transactions that become safe if they stay open; and when the
+    #: last of these becomes safe.
     safe: int = 0
     safe_rows: int = 0
     safe_later: int = 0
@@ -85,7 +85,7 @@ class Reach:
 
 
 def extents(run: StoredRun) -> dict[str, Reach]:
-    """What counts as a verdict, or as LOOKS_LATE -> its extent."""
+    """Verdict (or LOOKS_LATE) -> how far its open transactions reach."""
     found: dict[str, Row] = {}
     for row in _groups(run):
         extent = found.setdefault(row["name"], {"reasons": (), "applications": ()})
@@ -163,7 +163,8 @@ NAMED_OWNERS: Final = 2
 
 
 def held(reach: Reach, as_of_ms: int) -> str:
-    """Which partitions they hold, for how long, how many offsets wait there, until when, and how many only wait."""
+    """What the transactions hold, in words: which partitions, for how long, how many offsets wait there, until when,
+    and how many transactions only wait."""
     waiting = reach.transactions - reach.holding - reach.idle
     if not reach.held and not reach.idle:
         return "it waits behind another" if reach.transactions == 1 else "all wait behind others"
@@ -201,7 +202,8 @@ def _offsets(reach: Reach) -> str:
 
 
 def _until(reach: Reach, as_of_ms: int) -> str:
-    """By when coordinators end the last of these that they end; empty if they end none, or are overdue."""
+    """By when coordinators end the last of the holders that they end; empty if they end none, or should have ended them
+    by now."""
     if reach.ends_ms is None or reach.ends_ms < as_of_ms:
         return ""
     last = "the last " if reach.holding - reach.undecided > 1 else ""
@@ -209,7 +211,7 @@ def _until(reach: Reach, as_of_ms: int) -> str:
 
 
 def _owners(number: int, owners: Sequence[str]) -> str:
-    """Two-phase commits never time out: until when is in their owners' hands."""
+    """The holders that are two-phase commits, in words: they stay open until their owners decide."""
     of = some_of([*map(printable, owners)], NAMED_OWNERS)
     until = "until its owner decides" if number == 1 else "until their owners decide"
     return f"{counted(number, 'two-phase commit')} of {of} {until}" if of else f"{number} {until}"

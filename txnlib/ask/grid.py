@@ -39,18 +39,18 @@ CSV: Final = "csv"
 
 #: Columns of sentences, which stand below their row where there is no room beside it.
 SENTENCES: Final = frozenset({"detail", "evidence", "message", "explanation", "record", "says", "why"})
-#: Those in which instants are written like all others on the screen.
+#: Columns of stored text whose instants are rewritten, so that they look like all others on the screen.
 _TOLD: Final = frozenset({"detail", "evidence", "explanation", "do_not_abort_because", "says", "why"})
 #: Columns that are wrapped between words. All other cells stay whole, because ids and times are copied.
 WRAPPED: Final = SENTENCES | {"reason", "verdicts", "partitions", "input", "where", "what", "written by", "state after"}
-#: Least width of a wrapped column, if its words are not longer; evidence is sentences, and dates and JSON in them.
+#: Least width of a wrapped column, if no word is longer. Evidence needs more: its sentences contain dates and JSON.
 LEAST_WRAPPED: Final = 24
 _LEAST: Final = {"evidence": 48, "written by": 12, "state after": 10}
 #: Names, without which no number of a row means anything: the last columns that a narrow terminal leaves out, in order.
 _NAMES: Final = ("topic", "partition", "group_id", "transactional_id", "start_offset", "verdict")
 #: Instants that name the end of a wait: rounded up, as in all sentences about them.
 _ENDS: Final = ("ends_by", "safe_from", "not_before")
-#: A date and a time, which stay together. What joins them is in no printable text.
+#: A date and a time, which stay on one line. They are joined by a character that no printable text has.
 _INSTANT: Final = re.compile(r"\b(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d)")
 _NO_BREAK: Final = "\u00a0"
 #: Spaces between two columns.
@@ -138,8 +138,8 @@ def least_width(column: str, cells: Sequence[str]) -> int:
 
 
 def _words(text: str) -> Iterator[tuple[str, str]]:
-    """The words of a text, each with what stands before it. Long ones, such as lists and JSON, end behind each
-    comma."""
+    """The words of a text, each with what separates it from the word before. A long word, such as a list or JSON, is
+    divided after each comma."""
     for word in text.split(" "):
         before = " "
         for part in re.findall("[^,]*,|[^,]+", word) if len(word) > LEAST_WRAPPED else [word]:
@@ -164,8 +164,8 @@ def fold(text: str, width: int) -> str:
 
 
 def folded(line: str, width: int, indent: int | None = None) -> list[str]:
-    """A line wrapped between words, but not within an instant; what follows its first part is indented: as it is and by
-    two spaces more, or by `indent`."""
+    """The lines of a line, wrapped between words, but never inside an instant. All lines after the first are indented
+    by `indent`, or else by two spaces more than the first."""
     spaces = len(line) - len(line.lstrip()) + 2 if indent is None else indent
     joined = _INSTANT.sub(rf"\1{_NO_BREAK}\2", line)
     lines = wrap(joined, width, subsequent_indent=" " * spaces, break_on_hyphens=False, break_long_words=False)

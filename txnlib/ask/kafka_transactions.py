@@ -93,8 +93,8 @@ def _replicas(run: StoredRun) -> dict[TopicPartition, frozenset[int]]:
 
 
 def _decisions(run: StoredRun, opened: Sequence[Row], timeout_ms: int, audited_ms: int) -> list[bool | None]:
-    """The decision of the audit if it has one; for transactions too young for the audit, the steps of the tool over the
-    tables."""
+    """For each open transaction, whether the tool would print it; None if that cannot be decided. This is the answer of
+    the audit. Transactions too young for the audit get the tool's own steps, over the tables."""
     if timeout_ms >= audited_ms:
         return [
             row["kafka_find_hanging"] and is_candidate(row["last_timestamp_ms"], run.as_of_ms, timeout_ms)
@@ -199,14 +199,14 @@ def matches_whole(pattern: str | None, names: Sequence[str]) -> list[bool]:
 # ---- The output of the commands that Kafka's own tool has: `list`, `describe`, `describe-producers` and `find-hanging`
 
 
-#: Kafka's hash tables keep the order of first records within a bucket; this is the position of a row whose first one is
-#: unknown.
+#: Within a bucket, Kafka's hash tables keep the order of first records. This is the position of a row whose first
+#: record is unknown.
 _LAST: Final = 1 << 62
 
 
 def find_hanging_output(search: HangingSearch, tables: str = "") -> CommandOutput:
     """`find-hanging`. Notes name a searched broker without copies, and the number of undecided transactions. `tables`:
-    where."""
+    the folder of the tables, for the command that a note names."""
     notes = _unknown_broker(search)
     if search.undecided:
         missing = f"coordinator partitions are missing ({own_command(tables, 'coverage')})"
@@ -285,8 +285,8 @@ def answer_describe_producers(run: StoredRun, options: Namespace) -> CommandOutp
 def answer_find_hanging(run: StoredRun, options: Namespace) -> CommandOutput:
     """What the live `find-hanging` would have printed at the instant of the run.
 
-    Raises UsageError as the tool does, and in other forms than the tool's for a broker without copies, about which it
-    says nothing.
+    Raises UsageError where the tool does. Output that is not in Kafka's form also raises it for a broker without
+    copies, for which the tool prints nothing.
     """
     take_place(options)
     scope = SearchScope(options.topic, options.partition, options.broker_id)

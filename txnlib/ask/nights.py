@@ -38,8 +38,8 @@ STYLE: Final = """\
 
 @dataclass(frozen=True, slots=True)
 class Night:
-    """One audit: the partitions that something held that needs somebody, the offsets that waited there, and how long
-    the oldest of these had been open, in ms; None if nothing was or no clock tells."""
+    """One audit: the partitions held by a transaction that needs somebody, the offsets that waited there, and for how
+    many ms the oldest holder had been open; None if there was none, or no clock tells."""
 
     run_id: str
     as_of_ms: int

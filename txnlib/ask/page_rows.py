@@ -277,9 +277,9 @@ class PlanStep:
 
     #: Rows of the plan with the same command.
     rows: Sequence[Row]
-    #: What only this step of its group says.
+    #: Sentences about this step that not all steps of its group share.
     says: Sequence[str]
-    #: The partitions and start offsets beside those of `rows`.
+    #: Other partitions, with start offsets, that the command also ends.
     other_places: Sequence[str]
 
     @property
@@ -289,14 +289,13 @@ class PlanStep:
 
 @dataclass(frozen=True, slots=True)
 class PlanGroup:
-    """Steps of one action, which follow each other in the plan: those that free a partition, or those that do not
-    yet."""
+    """The steps of one action: either all that free a partition, or all that free none yet."""
 
     action: str
     is_holder: bool
     verdict: str
     steps: Sequence[PlanStep]
-    #: What all steps say.
+    #: Sentences that all steps share.
     says: Sequence[str]
     #: Number of rows of the plan.
     count: int
@@ -339,7 +338,7 @@ def _step(rows: Sequence[Row], shared: set[str]) -> PlanStep:
 
 
 def _says(row: Row) -> Iterator[str]:
-    """Why no marker may be written, or not yet; then what the step does to records, and the notes."""
+    """Why no marker may be written by hand, or not yet; then what the step does to the records, and the notes."""
     because = row["do_not_abort_because"]
     if because is not None:
         yield f"{'Not yet' if row['action'] == Action.ABORT_LATER.name else 'No abort by hand'}, because {because}"

@@ -108,8 +108,8 @@ def _batch_events(
             else (newest[bisect_left(stamped, first)], oldest[bisect_right(stamped, last)])
         )
         low, high = (-NO_INSTANT_MS if after is None else after), (NO_INSTANT_MS if before is None else before)
-        # Without a time, or with a wrong one, an open transaction was written as late as possible: nothing says
-        # otherwise.
+        # A batch of the open transaction without a believable time counts as written as late as possible: nothing shows
+        # that it was earlier.
         ms = at if at is not None and low <= at <= high else high if is_open else low
         detail = "first batch, which is gone" if is_gone else ""
         if is_marker:

@@ -18,8 +18,9 @@ _COMMIT: Final = column_names("topic partition producer_id offset group_id commi
 
 
 def put_commits(run: StoredRun, rows: Sequence[Row]) -> None:
-    """Puts to each open transaction its `pending_commits`: group_id, topic and partition of each offset that a group
-    committed in it, once; none except in the topic where groups commit, or if the records were not decoded."""
+    """Adds `pending_commits` to each open transaction: group_id, topic and partition of each offset that a group
+    committed in it, each once. Only partitions of __consumer_offsets have any, and only if their records were
+    decoded."""
     own = [row for row in rows if row["topic"] == GROUPS_TOPIC]
     for row in rows:
         row["pending_commits"] = []
@@ -45,8 +46,9 @@ def put_commits(run: StoredRun, rows: Sequence[Row]) -> None:
 
 
 def unstable_groups(run: StoredRun, topic: str | None = None) -> list[Row]:
-    """The partitions whose offsets a group cannot fetch, because its commit is in an open transaction: group_id, topic,
-    partition, and blocking_transactional_id and blocking_producer_id of that one. `topic`: only of this one."""
+    """A row for each group and partition whose committed offset the group cannot fetch, because the commit is in an
+    open transaction. Columns: group_id, topic, partition, and the transaction as blocking_transactional_id and
+    blocking_producer_id. `topic`: only of this one."""
     columns = ("topic", "partition", "producer_id", "start_offset", "transactional_id")
     place = '"partition", "start_offset"'
     here = [("topic", "=", GROUPS_TOPIC)]

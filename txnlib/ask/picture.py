@@ -27,7 +27,8 @@ MARGIN: Final = 6
 #: Number of events to draw before and after the beginning of the open transaction.
 BEFORE: Final = 14
 AFTER: Final = 10
-#: Widths of a letter and of a time at the axis, and the most that each gap gets beside its share of time.
+#: Width of a letter, width of a time at the axis, and the most width that each gap gets in addition to its share of
+#: time.
 _LETTER: Final = 6.8
 _TICK: Final = 98.0
 _LEAST: Final = 12.0
@@ -159,14 +160,15 @@ def _axis(events: Sequence[Event], as_of: int, right: float) -> _Axis:
 
 
 def _span(event: Event, x_of: _Axis) -> tuple[float, float]:
-    """Between which positions something was written."""
+    """The leftmost and the rightmost position at which an event can have been written."""
     low = float(MARGIN) if event.after_ms is None else x_of(event.after_ms)
     high = x_of.right if event.before_ms is None else x_of(event.before_ms)
     return min(low, high), max(low, high)
 
 
 def _time(events: Sequence[Event], as_of: int, x_of: _Axis) -> Iterator[str]:
-    """The axis: its end and its beginning, the times that have room between them, how long is between, and days."""
+    """The axis: its end, its beginning, and each time for which there is room; between two times how long that is, and
+    below them the day where it changes."""
     named: dict[float, int] = {}
     for ms in (as_of, x_of.times[0], *(event.before_ms for event in events if event.before_ms is not None)):
         middle = min(max(x_of(ms), _TICK / 2), x_of.right - _TICK / 2)
@@ -219,7 +221,7 @@ def _state(event: Event) -> str:
 
 
 def _sentence(states: Sequence[_State], width: int) -> str:
-    """The last states for which there is room, in their colours."""
+    """The states in their colours; the first ones are left out if there is no room for all."""
     shown = list(states)
     while len("Coordinator: … ") + sum(len(state.label) + 2 for state in shown) > width / _LETTER:
         del shown[0]

@@ -27,7 +27,8 @@ _PLAIN: Final = re.compile(r"[\w.:/ -]*")
 
 
 def select(source: str, chosen: str, where: Sequence[Filter], after: str) -> str:
-    """A query as deltalake and Spark understand it, but for the quotes of names, which are double: no value has one."""
+    """A query in the SQL of deltalake. Spark reads it, too, once the double quotes around names are replaced; no value
+    contains a double quote."""
     conditions = " AND ".join(_condition(*each) for each in where)
     return f"SELECT {chosen} FROM {source}{' WHERE ' if where else ''}{conditions}{after}"
 
@@ -154,5 +155,5 @@ def ms(instant: datetime | None) -> int | None:
 
 
 def among(rows: Sequence[Row], *names: str) -> list[Filter]:
-    """Filters that the rows themselves pass, and few others: one for each column."""
+    """Filters that these rows pass, and few other rows: for each column, its values in these rows."""
     return [(name, "IN", {row[name] for row in rows}) for name in names]

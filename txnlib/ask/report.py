@@ -49,7 +49,7 @@ MEANINGS: Final[Mapping[str, tuple[str, str]]] = {
     "OPEN": ("in time",) * 2,
 }
 CALM: Final = "nothing hangs, nothing is late, nothing is stuck."
-#: The same where something that was given was not read.
+#: The good news, where a part of the given files was not read.
 CALM_IN_PART: Final = "nothing hangs in what was read"
 #: Most reasons, and partitions that were read in part, to name in a sentence.
 _SHOWN_REASONS: Final = 3
@@ -117,8 +117,8 @@ class Report:
     extents: Mapping[str, Reach] = field(default_factory=dict)
     #: What is acknowledged; None if nothing was given.
     known: Acknowledged | None = None
-    #: Instant of the audit of this cluster before this one (None if this is the first), and what it said is or becomes
-    #: safe to abort, and this one does not.
+    #: Instant of the newest earlier audit of this cluster, None if this is the first; and the transactions that it
+    #: called safe to abort, now or later, and that this audit does not.
     earlier_ms: int | None = None
     withdrawn: Sequence[str] = ()
     captured_to_ms: int | None = None
@@ -126,19 +126,19 @@ class Report:
     brokers: int = 0
     partitions_read: int = 0
     partitions_known: int = 0
-    #: Partitions without a copy of which the leader said that nothing was open.
+    #: Partitions without a copy whose leader said that nothing was open.
     partitions_quiet: int = 0
     #: Partitions whose judged copy is text of Kafka's tools.
     partitions_as_text: int = 0
-    #: Partitions of whose judged copy nothing shows what was open where it begins.
+    #: Partitions whose judged copy begins at an offset where nothing shows what was open.
     partitions_hidden: int = 0
-    #: Partitions, and coordinators, of which files were captured and none was opened.
+    #: Partitions, and coordinator partitions, with captured files of which none was opened.
     partitions_unopened: int = 0
     coordinators_unopened: int = 0
     coordinators_read: int = 0
     coordinators_known: int = 0
     missing_coordinators: tuple[int, ...] = ()
-    #: Whether their number is Kafka's default, because nothing shows another one.
+    #: Whether the number of coordinator partitions is Kafka's default, because nothing shows another one.
     is_count_assumed: bool = False
     #: Topic and number of the first other partitions of which no copy was read.
     missing_partitions: tuple[tuple[str, int], ...] = ()
@@ -164,7 +164,7 @@ class Report:
     incomplete: Sequence[Row] = ()
     #: Broker settings for which Kafka's defaults are assumed.
     assumed: tuple[str, ...] = ()
-    #: The newest time in the cluster's metadata log, and what its leaders are worth; None: there is no such log.
+    #: The newest time in the cluster's metadata log, and how well it proves leaders; None: there is no such log.
     metadata_ms: int | None = None
     metadata_basis: str | None = None
 
@@ -202,7 +202,7 @@ class Report:
 
     @property
     def nothing_wrong(self) -> str:
-        """The good news where nothing is wrong, which is about what was read."""
+        """The sentence that nothing is wrong. It is only about what was read, and names what was not."""
         return f"{CALM_IN_PART}; {'; '.join(self.not_read)}." if self.not_read else CALM
 
     @cached_property
@@ -254,7 +254,8 @@ class Report:
 
     @property
     def _unread(self) -> list[str]:
-        """That no coordinator was read: then good news is about the partitions alone."""
+        """A sentence that no coordinator was read, so that nothing is known of what coordinators expect; empty if one
+        was."""
         if self.coordinators_read or not self.coordinators_known:
             return []
         coordinators = counted(self.coordinators_known, "coordinator partition")
@@ -262,7 +263,8 @@ class Report:
 
     @property
     def urgent(self) -> list[str]:
-        """Findings that cannot wait, that promises do not hold, and that no coordinator was read."""
+        """What cannot wait: critical findings, promises of a safe abort that are withdrawn, no coordinator read, files
+        not read."""
         promises = counted(len(self.withdrawn), "promise") + " of a safe abort"
         since = f"withdrawn since the audit as of {utc_time(self.earlier_ms)}: {promises}, see below"
         not_read = [f"not read: {'; '.join(self.not_read)}"] if self.not_read and not self.is_calm else []
@@ -290,7 +292,7 @@ class Report:
 
     @property
     def answer(self) -> list[str]:
-        """The same as text: a line each."""
+        """The facts as text, one line each."""
         return list(map(str, self.facts))
 
     # ---- What the audit saw
@@ -405,7 +407,8 @@ def meaning(name: str, transactions: int) -> str:
 
 
 def _counted(name: str, number: int, report: Report) -> Fact:
-    """What they hold, for how long and by which clock, what waits for them, and how many only wait themselves."""
+    """What the transactions of a verdict hold, for how long and by which clock, what waits for them, and how many only
+    wait."""
     reach = report.extents.get(name)
     said = "" if reach is None else f": {held(reach, report.as_of_ms)}"
     said += "" if name == "OPEN" else waiting_text(report.transactions.get(name, ()))

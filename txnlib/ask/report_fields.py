@@ -83,7 +83,7 @@ def of_acknowledged(run: StoredRun, report: Report) -> Fields:
 
 
 def _known(known: Acknowledged) -> list[Row]:
-    """The entries that match something, and those that match nothing."""
+    """All entries, each with the number of rows that it matches, and whether it is over."""
     active = Counter(id(entry) for _, entry in known.transactions.values())
     entries = {id(entry): entry for _, entry in known.transactions.values()}
     counted = [

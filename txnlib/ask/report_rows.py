@@ -25,7 +25,7 @@ from txnlib.core.verdicts.plan_step import NO_ACTION, OF_WHOLE_TRANSACTION, Acti
 if TYPE_CHECKING:
     from txnlib.ask.acknowledgements import Acknowledged
 
-#: Action of the plan -> the step itself, for the first one; and for one that has to wait until an instant.
+#: Action of the plan -> the sentence about the first step; and another one, if the step has to wait until an instant.
 STEPS: Final[Mapping[str, str]] = {
     "ABORT": "abort {place} by hand: it is safe, if the checks still show what they must",
     "ABORT_AS_DECIDED": "abort {place} by hand: its coordinator decided ABORT, and the partition refuses its marker",
@@ -135,9 +135,10 @@ def report_of(
 
 
 def _in_doubt(run: StoredRun) -> dict[str, int]:
-    """The number of undecided two-phase commits that are overdue, and that are in time.
+    """The number of undecided two-phase commits that are overdue, and of those that are in time.
 
-    Overdue is what is open for longer than `in_doubt_after_minutes`, or nobody knows since when.
+    One is overdue if it has been open for longer than `in_doubt_after_minutes`, or if nobody knows since when it is
+    open.
     """
     since_ms = max(run.as_of_ms - run.settings["in_doubt_after_ms"], 0)
     since = datetime.fromtimestamp(since_ms / 1000, UTC).isoformat()
@@ -155,7 +156,8 @@ def _earlier(run: StoredRun) -> Row | None:
 
 
 def _withdrawn(run: StoredRun, earlier: Row, most: int) -> list[str]:
-    """What the audit before called safe to abort, or safe from an instant on, and what is open and not so now."""
+    """Sentences about open transactions that the audit before called safe to abort, now or from an instant on, and that
+    this audit does not."""
     columns = (*KEY, "safe_to_abort", "safe_from", "do_not_abort_because", "topic_id", "first_batch_crc")
     before = [("run_id", "=", earlier["run_id"]), *run.only("open_transactions")]
     promised = [
@@ -225,7 +227,7 @@ def _steps(run: StoredRun, columns: Sequence[str], where: Sequence[Filter] = (),
 
 
 def of_plan(run: StoredRun) -> list[Filter]:
-    """The filter on the plan of a report about a topic: the producers that have something open there, because a step
+    """The filter on the plan of a report about a topic: the producers with something open on the topic, because a step
     may name another partition of the same transaction."""
     if run.topic is None:
         return []
@@ -241,8 +243,8 @@ def _worst_lag(run: StoredRun) -> Row | None:
 
 
 def put_ends(run: StoredRun, lags: Sequence[Row]) -> None:
-    """Puts to each partition what its holder counts as, and by when its coordinator ends that; None if nobody does, or
-    nobody knows when."""
+    """Adds to each partition the verdict (or LOOKS_LATE) of its holder, and by when a coordinator ends the holder; None
+    if nobody does, or if nobody knows when."""
     is_holder: list[Filter] = [*among(lags, "topic", "partition"), ("holds", "=", True)]
     columns = ("topic", "partition", "ends_by", "verdict", "reason")
     found = run.rows("open_transactions", columns, is_holder, limit=MOST_PARTITIONS) if lags else []
@@ -270,7 +272,8 @@ def finding_places(run: StoredRun, most: int) -> list[FindingPlaces]:
 
 
 def _opened(run: StoredRun, reach: Mapping[str, Reach], known: Acknowledged | None, most: int) -> dict[str, list[Row]]:
-    """The first transactions of each verdict, each with its step, what is behind it, and who waits."""
+    """The first transactions of each verdict, each with its step, the next holder of its partition, and the groups that
+    wait."""
     found = {name: _planned(run, name, known, most) for name in MEANINGS if name in reach and name != "OPEN"}
     if "OPEN" in reach:
         found[PREPARED] = _planned(run, PREPARED, known, most)
@@ -285,8 +288,8 @@ def _opened(run: StoredRun, reach: Mapping[str, Reach], known: Acknowledged | No
 
 
 def _planned(run: StoredRun, name: str, known: Acknowledged | None, most: int) -> list[Row]:
-    """The first transactions that count as this and that the plan has, each with its step: those that hold a partition
-    first, and in the order of the plan."""
+    """The first open transactions of a verdict (or LOOKS_LATE, or PREPARED) that have a step in the plan, each with its
+    step: those that hold a partition first, then in the order of the plan."""
     left_out = set() if known is None else known.of_name(name)
     of_name = counted_as(name)
     columns = (*KEY, "transactional_id", *_PLAN)
@@ -308,8 +311,8 @@ def _planned(run: StoredRun, name: str, known: Acknowledged | None, most: int) -
 
 
 def complete(run: StoredRun, rows: Sequence[Row]) -> None:
-    """Puts to each row what holds its partition now and next, by when that ends, and the groups that wait there;
-    instants become epoch ms."""
+    """Adds to each row what holds its partition now and next, by when a coordinator ends the holder, and the groups
+    that wait there. Instants become epoch ms."""
     if not rows:
         return
     here = among(rows, "topic", "partition")

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """A section of a report. Text has it if it has a title, the page if it has a heading, and both if it says
-    something."""
+    """A section of a report. The text has it if it has a title, the page if it has a heading; both leave it out if it
+    says nothing."""
 
     #: Its anchor on the page.
     name: str
@@ -80,8 +80,8 @@ def anchor_of(name: str, page: Page) -> str | None:
 
 
 def transactions(verdict: str, page: Page) -> int:
-    """The number of transactions of a section, each counted once if its coordinator ends it on all its partitions; of
-    those in time, those that hold a partition."""
+    """The number of transactions of a section, each counted once, on however many partitions. For OPEN, only those that
+    hold a partition."""
     reach = page.report.extents.get(verdict)
     if reach is None:
         return len(page.report.transactions.get(verdict, ()))

@@ -36,8 +36,8 @@ from txnlib.errors import UsageError
 if TYPE_CHECKING:
     from txnlib.ask.command_output import CommandOutput
 
-#: Number of transactions of a partition to load for the last stable offset, and number to show of those that ended
-#: before the blocking one.
+#: Number of ended transactions of a partition to load, which give the last stable offset; and number to show of those
+#: that ended before the oldest open one began.
 LOADED, SHOWN_BEFORE = 2_000, 2
 #: Columns of what a notebook shows: JupyterLab breaks longer lines.
 SHOWN_WIDTH: Final = 88
@@ -107,8 +107,8 @@ class Story:
 
 @singledispatch
 def output_of(story: Story) -> CommandOutput:
-    """The answer of `txn-audit` about a story. What writes stories stands above them, and registers here for each kind
-    (`story_text`, `transaction_text`), so that an audit, which has stories in its report, loads no text."""
+    """The answer of `txn-audit` about a story. `story_text` and `transaction_text` register one function for each kind
+    of story. So an audit, whose report has stories, need not load them."""
     raise NotImplementedError(f"no module that writes {type(story).__name__} is loaded")
 
 
@@ -137,14 +137,14 @@ def leader_changes(run: StoredRun, places: Collection[tuple[str, int]], since_ms
     return changes
 
 
-#: What names a span of a producer by its marker, and by its start if it is open.
+#: What identifies an ended span of a producer, by its marker; and an open span, by its first offset.
 _ENDED: Final = ("topic", "partition", "producer_id", "marker_offset")
 _BEGUN: Final = (*_ENDED[:3], "first_offset")
 
 
 def matched(run: StoredRun, spans: Sequence[Row]) -> list[Row]:
-    """The spans of producers, each with the transactional id and the number that the audit matched with its marker, or
-    with what is open; the number is None if no record of a coordinator explains it."""
+    """The spans of producers, each with the transaction (id and number) that the audit matched with its marker, or with
+    its open records. The number is None if no coordinator's record explains the span."""
     found: dict[tuple[Any, ...], Row] = {}
     ended, opened = ([row for row in spans if (row["marker_offset"] is None) == is_open] for is_open in (False, True))
     for names, rows in ((_ENDED, ended), (_BEGUN, opened)):
@@ -174,7 +174,8 @@ def _first_ms(events: Sequence[Event]) -> int | None:
 
 
 def _behind_others(run: StoredRun, opened: Sequence[Row], events: Iterable[Event]) -> Iterator[Event]:
-    """The events; where an open transaction begins that does not hold its partition, with the one that does."""
+    """The events. Where an open transaction begins that waits behind another one, its event names the holder of the
+    partition."""
     holders = holders_of(run, opened)
     waiting = {
         (f"{row['topic']}-{row['partition']}", row["start_offset"]): holders[row["topic"], row["partition"]]
@@ -300,7 +301,7 @@ def _of_id(run: StoredRun, transactional_id: str, last: int) -> Timeline:
 
 
 def _spans(run: StoredRun, names: Sequence[str], rows: Sequence[Row]) -> list[Row]:
-    """The spans of producers that have these names in common with a row."""
+    """The spans of producers that have the same values as some row in the columns `names`."""
     wanted = {tuple(row[name] for name in names) for row in rows}
     found = _timed_rows(run, "producer_spans", _SPAN, among(rows, *names), "", SPANS) if rows else []
     return [row for row in found if tuple(row[name] for name in names) in wanted]
@@ -321,7 +322,7 @@ def _records(run: StoredRun, numbers: Collection[Numbered]) -> list[Row]:
 
 
 def added_once(records: Iterable[Row], place: Row) -> list[Row]:
-    """The records, with only one Ongoing of each transaction: when the partition was added."""
+    """The records, but of each transaction only the first Ongoing record that lists the partition."""
     kept: list[Row] = []
     added: set[Numbered] = set()
     for row in records:

@@ -12,9 +12,9 @@ from txnlib.core import kafka_commands
 from txnlib.core.display import elapsed, printable, utc_time
 from txnlib.core.findings.coordinator_findings import COMPLETION_OVERDUE
 
-#: Most of these to read.
+#: Most stuck ids to read.
 MOST: Final = 1_000
-#: What it counts as, beside the verdicts of open transactions.
+#: The name under which a stuck id is counted, beside the verdicts of open transactions.
 STUCK_ID: Final = "STUCK_ID"
 _FINDING: Final = column_names("name topic partition offset producer_id transactional_id evidence")
 _ID: Final = column_names(
@@ -44,7 +44,7 @@ class StuckId:
     application: str | None
 
     def for_how_long(self, as_of_ms: int) -> str:
-        """Its state, and for how long it has been in it."""
+        """Its state, and how long it has been in that state."""
         state = "decided" if self.state is None else printable(self.state)
         return state if self.since_ms is None else f"{state} for {elapsed(as_of_ms - self.since_ms)}"
 

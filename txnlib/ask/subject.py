@@ -33,10 +33,10 @@ _MOST_NAMES: Final = 10_000
 
 
 def readings(words: Sequence[str]) -> list[Row]:
-    """What words may name, the likeliest first: columns with their values. What is copied with a name is left out last
-    of all.
+    """What words may name, the likeliest first: for each reading, columns with their values. The last readings leave
+    out what was copied with the name, such as quotes.
 
-    One word is an id before it is a partition, because a partition can be written as two.
+    One word is read as an id first, because a partition can also be written as two words.
     """
     named = " ".join(words)
     ids: list[Row] = [{"transactional_id": named}]
@@ -63,8 +63,8 @@ def place_in(words: Sequence[str]) -> Row | None:
 
 
 def take_place(options: Namespace) -> None:
-    """Puts the partition of `where` to where --topic and --partition put it. Raises UsageError if it is none, or named
-    twice."""
+    """Makes the partition that the words `where` name the value of --topic and --partition. Raises UsageError if they
+    name none, or if these options are given, too."""
     if not options.where:
         return
     place = place_in(options.where)
@@ -119,8 +119,8 @@ def known_subject(run: StoredRun, words: Sequence[str]) -> Row:
 
 
 def _meant(run: StoredRun, like: str, at: str, partitions: Sequence[str]) -> str:
-    """What a word may mean, as the end of a message: a partition, an id and a run that begin with it, else what is like
-    it."""
+    """The names that words may mean, as the end of a message: a partition, an id and a run that begin like the words,
+    else the most similar name."""
     ids, runs = (
         [row[name] for row in of.rows(table, (name,), limit=_MOST_NAMES)]
         for of, table, name in ((run, "transactional_ids", "transactional_id"), (run.tables, AUDIT_RUNS, "run_id"))
@@ -134,9 +134,9 @@ def _meant(run: StoredRun, like: str, at: str, partitions: Sequence[str]) -> str
 
 
 def open_place(run: StoredRun, words: Sequence[str]) -> tuple[str, int, int]:
-    """Topic, partition and first offset of an open transaction that words name: one there, or of an id.
+    """Topic, partition and first offset of an open transaction that words name, by its partition or by its id.
 
-    Of several, one that holds its partition, and of these, one behind which most offsets wait. Raises UsageError if
+    Of several, one that holds its partition; of these, the one behind which most offsets wait. Raises UsageError if
     none is open there.
     """
     order = 'coalesce("holds", FALSE) DESC, "blocked_offsets" DESC NULLS LAST, "start_offset", "topic", "partition"'
@@ -151,7 +151,8 @@ def open_place(run: StoredRun, words: Sequence[str]) -> tuple[str, int, int]:
 
 
 def holders_of(run: StoredRun, rows: Sequence[Row]) -> dict[tuple[str, int], Row]:
-    """Of the partitions of these rows, the rows of `partitions` that name the transaction that holds each."""
+    """Topic and partition of these rows -> the row of `partitions` that names the holder. Partitions without a holder
+    are left out."""
     columns = ("topic", "partition", "blocking_producer_id", "blocking_transactional_id", "last_stable_offset")
     found = run.rows("partitions", columns, among(rows, "topic", "partition"), is_optional=True)
     return {(row["topic"], row["partition"]): row for row in found if row["blocking_producer_id"] is not None}

@@ -157,8 +157,8 @@ def labelled(label: str, text: str) -> list[Line]:
 
 
 def _more(verdict: str, rows: int, shown: Sequence[Row], reach: Reach | None) -> str:
-    """What a section does not list, in transactions; in rows if these are of the listed transactions, or nobody counted
-    them."""
+    """How many transactions a section does not list. It counts rows if all of them belong to listed transactions, or if
+    transactions were not counted."""
     later = "" if verdict == "OPEN" else ", later in the plan"
     if reach is None:
         return f"{rows} more{later}"
@@ -188,8 +188,8 @@ def _in_all(extent: Reach) -> list[Line]:
 
 
 def _most(groups: Sequence[tuple[str | None, int]]) -> str:
-    """The largest groups with their sizes, and the size of all others, if they are several; empty if nothing is known
-    of any."""
+    """The largest groups with their sizes, and the sum of the other groups; empty if no transaction has a known
+    name."""
     if all(name is None for name, _ in groups):
         return ""
     shown = SHOWN_IN_ALL if len(groups) > SHOWN_IN_ALL + 1 else len(groups)
@@ -201,10 +201,10 @@ def _most(groups: Sequence[tuple[str | None, int]]) -> str:
 
 
 def _further(lines: Sequence[Line], report: Report, called: str) -> list[Line]:
-    """Commands to be pasted: for details of the first transaction that holds a partition, and those to which lines
-    point; and last, what carries out the aborts of the plan.
+    """Commands to be pasted: one that explains the transaction to act on first, those that lines above point to, and
+    last the script that carries out the aborts of the plan.
 
-    `txn-audit` cannot read the tables of a catalog.
+    Empty for tables of a catalog, which `txn-audit` cannot read.
     """
     if "/" not in report.output or refusal(report.output) is not None:
         return []

@@ -20,14 +20,14 @@ from txnlib.errors import UsageError
 
 #: The rows of a whole transaction: one per partition.
 OUTCOME: Final = shown("transaction")
-#: Most partitions of a producer that no coordinator's record explains.
+#: Most transactions of a producer, one row per partition, that no coordinator's record explains.
 UNEXPLAINED: Final = 20
 #: Most records and partitions to read for transactions that are shown together.
 MOST_ROWS: Final = 5_000
 _BROKEN: Final = [
     state.value for whole in (WholeOutcome.SPLIT, WholeOutcome.HALF_MARKED) for state in sorted(WHOLE_OUTCOMES[whole])
 ]
-#: What a row about a transaction also says of it.
+#: Columns of a transaction besides those that identify it.
 _OWN: Final = ("producer_id", "producer_epoch")
 _WARNED: Final = (*KEY, "verdict", "reason", "explanation", "blocks_since", "broker_clock_age_ms", "holds")
 _RECORD: Final = (*RECORD, "coordinator_epoch", "transition")
@@ -49,11 +49,11 @@ class TransactionStory(Story):
     partitions: Sequence[Row] = ()
     #: Numbers of all transactions of the id that are known, the newest first.
     numbers: Sequence[int] = ()
-    #: What partitions show of the producer that no record of a coordinator explains, the newest first, with the columns
-    #: OUTCOME.
+    #: Transactions of the producer on partitions that no coordinator's record explains, the newest first, with the
+    #: columns OUTCOME.
     unexplained: Sequence[Row] = ()
-    #: What of all this is open and not simply in time, the most urgent first: rows of open_transactions, with what they
-    #: count as for a verdict.
+    #: Rows of open_transactions about these partitions, but not OPEN ones, the most urgent first. Their verdict may be
+    #: LOOKS_LATE.
     warned: Sequence[Row] = ()
     #: The id, if it is stuck without holding a partition.
     stuck: StuckId | None = None
@@ -62,7 +62,7 @@ class TransactionStory(Story):
 
     @property
     def outcome(self) -> WholeOutcome | None:
-        """What its markers make of it; None without partitions."""
+        """The outcome that its markers show; None without partitions."""
         return whole_outcome(MarkerState(row["marker"]) for row in self.partitions)
 
     @property
@@ -75,7 +75,7 @@ class TransactionStory(Story):
 
     @property
     def is_only_pending(self) -> bool:
-        """Whether the transaction only waits for its markers, which the verdict STUCK tells if it lasts."""
+        """Whether the transaction only waits for its markers. If that lasts, the verdict is STUCK."""
         return all(
             row["marker"] in (MarkerState.FOUND, MarkerState.PENDING, MarkerState.UNKNOWN) for row in self.partitions
         )
@@ -126,7 +126,7 @@ def transaction_at(run: StoredRun, topic: str, partition: int, start_offset: int
 
 
 def _judged(run: StoredRun, whole: TransactionStory) -> TransactionStory:
-    """The story with the verdicts on what of it is open, and with its id if that is stuck."""
+    """The story, with the verdicts on its open transactions, and with its id if the id is stuck."""
     spans = {(row["topic"], row["partition"], row["first_offset"]) for row in (*whole.partitions, *whole.unexplained)}
     rows: list[Row] = []
     if whole.producer_id is not None and spans:

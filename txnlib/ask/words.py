@@ -62,7 +62,7 @@ def ends_text(ends_by: int | None, as_of_ms: int) -> str:
 
 
 def which_ends(ends_by: int | None, as_of_ms: int) -> str:
-    """The same of another transaction that was just named."""
+    """As `ends_text`, as a relative clause about the transaction that the sentence has just named."""
     if ends_by is None:
         return ""
     if ends_by < as_of_ms:
@@ -73,7 +73,8 @@ def which_ends(ends_by: int | None, as_of_ms: int) -> str:
 # ---- What an open transaction counts as: on screens, in JSON, in gauges and as an option
 
 
-#: LATE only by old timestamps of its client: its coordinator still waits, and ends it in time.
+#: A LATE transaction that only looks late, because its client's timestamps are old: its coordinator still waits for it,
+#: and ends it in time.
 LOOKS_LATE: Final = "LOOKS_LATE"
 #: A two-phase commit that has been open for longer than any other transaction may be. Its verdict is OPEN.
 PREPARED: Final = "PREPARED"
@@ -87,13 +88,13 @@ NAME: Final = (
 
 
 def name_of(row: Row) -> str:
-    """What a transaction counts as."""
+    """What a transaction counts as: LOOKS_LATE, or else its verdict."""
     looks_late = row["verdict"] == "LATE" and row["reason"] == _OLD_TIMESTAMPS
     return LOOKS_LATE if looks_late else str(row["verdict"])
 
 
 def named(row: Row) -> Row:
-    """The row with that as its verdict."""
+    """The row, with what it counts as (`name_of`) as its verdict."""
     return {**row, "verdict": name_of(row)}
 
 
