@@ -62,14 +62,14 @@ class AbandonedIds:
     count: int
     from_ms: int
     to_ms: int
-    #: Of these, the id that was used last, and its last record.
+    #: The id among them that was used last, and its last record.
     coordinator_partition: int
     offset: int
     transactional_id: str
 
 
 def of_abandoned_ids(applications: Iterable[AbandonedIds]) -> Iterator[FindingRow]:
-    """A finding for each application that abandoned many."""
+    """A finding for each application that abandoned many transactional ids."""
     for each in applications:
         if each.count >= MANY_TRANSACTIONAL_IDS // FEW:
             yield found(
@@ -121,13 +121,13 @@ class AbandonedProducers(OnPartition):
     count: int
     from_ms: int
     to_ms: int
-    #: Of these, the producer id that was used last, and its batch.
+    #: The producer id among them that was used last, and its batch.
     producer_id: int
     offset: int
 
 
 def of_abandoned_producers(partitions: Iterable[AbandonedProducers]) -> Iterator[FindingRow]:
-    """A finding for each partition with many."""
+    """A finding for each partition with many abandoned producer ids."""
     for each in partitions:
         if each.count >= MANY_PRODUCER_IDS // FEW:
             yield found(

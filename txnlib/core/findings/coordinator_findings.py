@@ -95,7 +95,7 @@ class OddRecord:
 
 
 def of_records(records: Iterable[OddRecord]) -> Iterator[FindingRow]:
-    """The findings about each record, and about the step to it."""
+    """The findings about each record and the step to it."""
     for each in records:
         yield from (found(finding, f"{each.transition}: {says}", each) for finding, says in oddities(each.suspect))
 
@@ -112,7 +112,7 @@ ODD_RECORDS: Final = Rule(
 
 @dataclass(frozen=True, slots=True)
 class UnfinishedTransaction:
-    """A decided transaction whose markers are all there, and which its coordinator has not completed."""
+    """A decided transaction that its coordinator has not completed, although each captured partition has its marker."""
 
     transactional_id: str
     coordinator_partition: int
@@ -126,14 +126,15 @@ class UnfinishedTransaction:
 
 
 def of_unfinished(transactions: Iterable[UnfinishedTransaction], *, stuck_after_ms: int) -> Iterator[FindingRow]:
-    """The finding about each that has waited longer. Kafka: `TransactionMarkerChannelManager`; KAFKA-19999."""
+    """A finding for each transaction that was decided more than `stuck_after_ms` before the end of its coordinator's
+    known log. Kafka: `TransactionMarkerChannelManager`; KAFKA-19999."""
     for each in transactions:
         if each.known_until_ms - each.decided_ms > stuck_after_ms:
             says = f"{each.state} since {precise_time(each.decided_ms)}; markers there: {each.markers}"
             yield found(COMPLETION_OVERDUE, says, each)
 
 
-#: The decided transactions that have a marker on some partition, and lack none on a captured one.
+#: Decided, not completed transactions with a marker on at least one partition, and on every captured one.
 UNFINISHED_TRANSACTIONS: Final = Rule(
     of="transactions",
     query=f"""
@@ -162,8 +163,8 @@ UNFINISHED_TRANSACTIONS: Final = Rule(
 )
 
 
-#: A record that is this much older than the checkpoints was written when they would have listed the partition: brokers
-#: write them every five seconds (`replica.high.watermark.checkpoint.interval.ms`), and clocks may differ.
+#: A record that is older than the checkpoints by this much was written while they still listed the partition: brokers
+#: write checkpoints every five seconds (`replica.high.watermark.checkpoint.interval.ms`), and clocks may differ.
 CHECKPOINTED_WITHIN_MS: Final = 60_000
 _SHOWN_PARTITIONS: Final = 5
 
@@ -171,7 +172,7 @@ _SHOWN_PARTITIONS: Final = 5
 def deleted_partitions(
     coverage: Sequence[CoverageRow], partition_assignments: Sequence[PartitionAssignment]
 ) -> dict[tuple[str, int], int]:
-    """The partitions of deleted topics, each with the instant, in epoch ms, before which it existed."""
+    """Partition of a deleted topic -> the instant, in epoch ms, up to which the partition existed."""
     gone = [
         (copy.place, copy.checkpointed_at_ms - CHECKPOINTED_WITHIN_MS)
         for copy in coverage
@@ -189,7 +190,7 @@ def deleted_partitions(
 def listed_deleted(
     state: str, partitions: Sequence[TopicPartition], record_ms: int | None, deleted: Mapping[tuple[str, int], int]
 ) -> str | None:
-    """Which partitions of deleted topics the last record of an id with a transaction lists; None if there are none.
+    """The partitions of deleted topics that the last record of an id lists, in words; None if it lists none.
 
     Kafka: `KafkaApis.handleAddPartitionsToTxn` rejects a partition that does not exist, so it existed when it was
     added; `TransactionMarkerChannelManager` drops it when the transaction ends.
@@ -203,7 +204,7 @@ def listed_deleted(
 
 @dataclass(frozen=True, slots=True)
 class RefusedTimeout:
-    """The last record of a transactional id with a timeout that no broker accepts."""
+    """The last record of a transactional id whose timeout no broker accepts."""
 
     offset: int
     producer_id: int | None
@@ -221,7 +222,7 @@ class LoggedId:
     partitions: tuple[TopicPartition, ...] | None
     #: Offset of the last record.
     offset: int
-    #: Its append time, and the times in it, which may be any numbers.
+    #: When the last record was appended, and the times in its value, which may be any numbers.
     record_ms: int | None
     last_update_ms: int | None
     start_ms: int | None
@@ -252,7 +253,8 @@ def of_ids(
 
 
 def _begun_ms(each: LoggedId) -> int | None:
-    """The start of a transaction. That of an id without one is any number below 0."""
+    """When the transaction began, by the last record; None if the id has none: then the record has any number below
+    0."""
     if each.start_ms is None or each.start_ms >= 0:
         return each.start_ms
     return each.start_ms if each.state not in (None, TransactionState.EMPTY.kafka_name) else None
@@ -261,7 +263,7 @@ def _begun_ms(each: LoggedId) -> int | None:
 _REFUSED: Final = f"""max(struct(offset, producer_id, transaction_timeout_ms))
   FILTER (WHERE NOT {IS_TWO_PHASE_COMMIT}
     AND (transaction_timeout_ms <= 0 OR transaction_timeout_ms > :transaction_max_timeout_ms)) AS refused"""
-#: The last record of each transactional id: of all of them, because the core computes their hashes.
+#: The last record of every transactional id. None is left out, because only the core can compute their hashes.
 LOGGED_IDS: Final = Rule(
     of="coordinator_states",
     query=f"""
@@ -297,7 +299,8 @@ class ClaimedProducerId:
 def of_owners(
     producer_ids: Iterable[ClaimedProducerId], *, highest: int | None, whole_metadata_ms: int | None
 ) -> Iterator[FindingRow]:
-    """Producer ids that more than one transactional id claims, and those that the cluster never handed out.
+    """Findings about producer ids that several transactional ids claim, and about those that the cluster never handed
+    out.
 
     `highest`: as `core.findings.metadata_findings.highest_producer_id` gives it.
     """

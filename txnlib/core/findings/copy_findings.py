@@ -67,7 +67,7 @@ _SHOWN: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class CopiedRow:
-    """A batch, or a coordinator's record, in one copy: what is compared of it, as JSON."""
+    """A batch, or a coordinator's record, in one copy: the fields that are compared, as JSON."""
 
     source: str
     read: str
@@ -80,7 +80,7 @@ class DifferingCopies(OnPartition):
     offset: int
     producer_id: int | None
     copies: tuple[CopiedRow, ...]
-    #: Number of such offsets.
+    #: Number of offsets at which the copies differ.
     count: int
 
 
@@ -116,7 +116,7 @@ def _first_difference(rows: str, place: tuple[str, ...], compared: tuple[str, ..
 
 
 def _copies_there(rows: str, place: tuple[str, ...], compared: tuple[str, ...]) -> str:
-    """What each copy has at the first difference."""
+    """A query for the batch or record that each copy has at the first difference."""
     key = ", ".join(("topic", "partition", *place))
     return f"""
     WITH copied AS ({rows})
@@ -225,8 +225,7 @@ DIFFERING_RECORDS: Final = Rule(
 
 @dataclass(frozen=True, slots=True)
 class ClosedInSnapshot(OfProducer):
-    """An open transaction, and a producer snapshot of its copy that has the producer with nothing open, or with
-    another transaction."""
+    """A transaction that is open in a copy, although a producer snapshot of that copy does not have it open."""
 
     start_offset: int
     snapshot_offset: int
@@ -239,9 +238,9 @@ def of_snapshots(closed: Iterable[ClosedInSnapshot]) -> Iterator[FindingRow]:
         yield found(PRODUCER_SNAPSHOT_DISAGREES, says, each, offset=each.start_offset)
 
 
-#: Open transactions of judged copies that a producer snapshot above their first batch does not have open, or with an
-#: epoch that their batches do not have. A snapshot at an offset has the state of all batches below it, so it has what
-#: began there and has not ended. A producer with something open never expires.
+#: Open transactions of judged copies that a producer snapshot above their first batch does not have open, or has with
+#: another epoch. A snapshot has the state after all batches below its offset, so it must have a transaction that began
+#: below and has not ended. A producer with an open transaction never expires.
 CLOSED_IN_SNAPSHOTS: Final = Rule(
     of="producer_snapshots",
     query=f"""
@@ -269,8 +268,7 @@ CLOSED_IN_SNAPSHOTS: Final = Rule(
 
 @dataclass(frozen=True, slots=True)
 class OpenOnReplica(OfProducer):
-    """A transaction that the newest producer snapshot of a replica has open, and the log of the leader does not
-    show."""
+    """A transaction that is open in the newest producer snapshot of a replica, but not in the log of the leader."""
 
     broker: str | None
     snapshot_offset: int
@@ -289,8 +287,8 @@ def of_replicas(opened: Iterable[OpenOnReplica]) -> Iterator[FindingRow]:
         yield found(OPEN_ON_REPLICA, says, each, offset=each.first_offset)
 
 
-#: Transactions that the newest producer snapshot of a replica has open, and the log of the leader does not show. The
-#: copy of the leader has every record since that snapshot, so that no marker has ended them.
+#: Transactions that are open in the newest producer snapshot of a replica, but not in the log of the leader. The
+#: leader's copy has every record since that snapshot, so no marker has ended them.
 OPEN_ON_REPLICAS: Final = Rule(
     of="producer_snapshots",
     query="""

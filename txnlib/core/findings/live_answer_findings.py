@@ -51,7 +51,8 @@ LIVE_OWNER_UNKNOWN: Final = Finding(
 
 @dataclass(frozen=True, slots=True)
 class DescribedTransaction:
-    """What a leader said of a producer: where its open transaction begins, if it has one."""
+    """What a leader answered about a producer: its epoch, and where its open transaction begins; None if it has none
+    open."""
 
     producer_epoch: int | None
     start_offset: int | None
@@ -59,7 +60,7 @@ class DescribedTransaction:
 
 @dataclass(frozen=True, slots=True)
 class LoggedTransaction(OfProducer):
-    """An open transaction whose start is exact, and what its leader said of the producer."""
+    """A transaction that is open in the log, with an exact start, and what its leader answered about the producer."""
 
     start_offset: int
     producer_epoch: int | None
@@ -70,8 +71,8 @@ class LoggedTransaction(OfProducer):
 
 
 def of_logged(transactions: Iterable[LoggedTransaction]) -> Iterator[FindingRow]:
-    """The finding about each that was in the log when the leader was asked, and that it describes differently. Kafka:
-    `DescribeProducersResponse`."""
+    """A finding for each transaction that was in the log when its leader was asked, and that the answer shows otherwise
+    or not at all. Kafka: `DescribeProducersResponse`."""
     for each in transactions:
         if not is_above(each.high_watermark, each.start_offset):
             continue
@@ -116,7 +117,7 @@ LOGGED_TRANSACTIONS: Final = Rule(
 
 @dataclass(frozen=True, slots=True)
 class ToldSpan:
-    """A span of `producer_spans`."""
+    """A span of `producer_spans` that may be the transaction that a leader told of."""
 
     first_offset: int | None
     marker_offset: int | None
@@ -124,8 +125,8 @@ class ToldSpan:
 
 @dataclass(frozen=True, slots=True)
 class ToldTransaction(OfProducer):
-    """A transaction that was open for the leader and begins before the end of the copy, and the spans of the producer
-    that may be it."""
+    """A transaction that the leader answered to be open, below the end of the copy; and the spans of its producer that
+    may be it."""
 
     start_offset: int
     #: When the leader was asked.
@@ -136,8 +137,8 @@ class ToldTransaction(OfProducer):
 
 
 def of_told(transactions: Iterable[ToldTransaction]) -> Iterator[FindingRow]:
-    """The finding about each that the log does not have, or that had ended by then. Kafka:
-    `ProducerStateManager.activeProducers`."""
+    """A finding for each transaction that the leader answered to be open, and that the log does not have, or had ended
+    by then. Kafka: `ProducerStateManager.activeProducers`."""
     for each in transactions:
         if not any(_is_told(span, each) for span in each.spans):
             start = each.start_offset
@@ -146,7 +147,7 @@ def of_told(transactions: Iterable[ToldTransaction]) -> Iterator[FindingRow]:
 
 
 def _is_told(span: ToldSpan, told: ToldTransaction) -> bool:
-    """Whether a span is the transaction that was open for the leader."""
+    """Whether a span is the transaction that the leader answered to be open."""
     begins = span.first_offset == told.start_offset
     if span.marker_offset is None:
         return begins
@@ -194,7 +195,8 @@ TOLD_TRANSACTIONS: Final = Rule(
 
 @dataclass(frozen=True, slots=True)
 class UnexplainedStableOffset(OnPartition):
-    """A last stable offset below the high watermark, in an answer of a leader, at which nothing in the log was open."""
+    """A last stable offset that a leader answered, below its high watermark, although the log has nothing open
+    there."""
 
     #: Of the copy.
     status: str
@@ -203,7 +205,7 @@ class UnexplainedStableOffset(OnPartition):
 
 
 def of_stable_offsets(offsets: Iterable[UnexplainedStableOffset]) -> Iterator[FindingRow]:
-    """The finding about each."""
+    """A finding for each such offset."""
     for each in offsets:
         log = "not captured" if each.status == "MISSING" else "no transaction that was open there"
         says = (
@@ -213,7 +215,8 @@ def of_stable_offsets(offsets: Iterable[UnexplainedStableOffset]) -> Iterator[Fi
         yield found(LIVE_STABLE_OFFSET_DISAGREES, says, each, offset=each.answered_stable_offset)
 
 
-#: A transaction explains it that may have begun by then, at or below that offset, and that no marker below it ended.
+#: A transaction explains the answered offset if it may begin at or below the offset, and if no marker below the offset
+#: ended it.
 UNEXPLAINED_OFFSETS: Final = Rule(
     of="coverage",
     steps=(
@@ -259,12 +262,12 @@ class DescribedId:
     producer_id: int | None = None
     producer_epoch: int | None = None
     state: str | None = None
-    #: All that records of the id name.
+    #: Every producer id in the records of the id.
     producer_ids: tuple[int, ...] = ()
 
 
 def of_described(ids: Iterable[DescribedId]) -> Iterator[FindingRow]:
-    """Ids that coordinators describe differently from their records.
+    """Findings about ids that their coordinators describe differently from the records.
 
     These are ids whose last record was there when the coordinator was asked, and ids with a producer id that none of
     their records names: producer ids never change their owner. Kafka:

@@ -83,9 +83,9 @@ class Decision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Marker:
-    """A marker that the matcher gave to no decision (`core.verdicts.match`), with the decisions before and after it.
+    """A marker that the matcher assigned to no decision (`core.verdicts.match`), and the decisions before and after it.
 
-    None if a dump does not show it.
+    A field is None if a dump does not print it, or if there is no such decision.
     """
 
     type: str | None
@@ -97,9 +97,9 @@ class Marker:
     after: Decision | None
     #: Whether the decision before it has no marker.
     is_first: bool
-    #: The transaction of the producer that lists the partition and is not decided yet.
+    #: The undecided transaction of the producer that lists the partition.
     ongoing: Decision | None = None
-    #: No record of the coordinator's log is missing between these two instants.
+    #: The instants between which no record of the coordinator's log is missing.
     complete_since_ms: int | None
     known_until_ms: int | None
     #: The newest leader epoch of the coordinator that its log shows.
@@ -131,7 +131,8 @@ def marker_finding(marker: Marker) -> Finding | None:
 
 
 def contradicted(marker: Marker, finding: Finding) -> Decision | None:
-    """The decision that a marker contradicts, by its finding; None if it contradicts none."""
+    """The decision (or the undecided transaction) that a marker with this finding contradicts; None if it contradicts
+    none."""
     if finding is ABORTED_WHILE_ONGOING:
         return marker.ongoing
     if finding is not SPLIT_OUTCOME:
@@ -144,7 +145,7 @@ def _carries(marker: Marker, decision: Decision) -> bool:
 
 
 def _is_against(marker: Marker, decision: Decision | None) -> bool:
-    """Whether a marker contradicts a decision whose markers the coordinator was writing at that time."""
+    """Whether a marker contradicts a decision while the coordinator was still writing the markers of that decision."""
     if decision is None or not _opposes(marker, decision):
         return False
     is_after = marker.ms >= decision.decided_ms + _margin(marker)
@@ -161,12 +162,14 @@ def _opposes(marker: Marker, decision: Decision) -> bool:
 
 
 def _is_by_hand(marker: Marker) -> bool:
-    """Whether no coordinator ever had the epoch of the marker."""
+    """Whether the marker was written by hand: its coordinator epoch is above every one that the coordinator ever
+    had."""
     return is_ahead(marker.coordinator_epoch, marker.newest_coordinator_epoch)
 
 
 def _margin(marker: Marker) -> int:
-    """The margin for a clock that was never compared. A compared clock drifts less than that within a transaction."""
+    """How far the clocks may differ, in ms; 0 for a marker by hand, or if the clocks were compared: then they drift
+    less than that within a transaction."""
     return 0 if marker.clocks_differ_ms <= CLOCKS_DIFFER_MS or _is_by_hand(marker) else marker.clocks_differ_ms
 
 
@@ -190,14 +193,15 @@ def _is_inside_ongoing(marker: Marker) -> bool:
 
 
 def _is_apart(marker: Marker, before: Decision) -> bool:
-    """Whether the producer id was idle at that time, by more than the difference of the clocks."""
+    """Whether the marker was written while the producer id had no transaction, even if the clocks differ as far as they
+    may."""
     after = marker.after
     is_over = before.completed_ms is not None and marker.ms > before.completed_ms + marker.clocks_differ_ms
     return is_over and (after is None or after.start_ms is None or marker.ms < after.start_ms - marker.clocks_differ_ms)
 
 
 def _is_history_complete(marker: Marker) -> bool:
-    """Whether no record that is missing can have decided the marker."""
+    """Whether the log has every record that can have decided the marker."""
     if _is_by_hand(marker):
         return True
     since, until = marker.complete_since_ms, marker.known_until_ms
@@ -211,7 +215,7 @@ def _is_history_complete(marker: Marker) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class OddMarker(OfTransaction):
-    """A marker of a producer with decisions that is of none of these."""
+    """A marker that belongs to none of the decisions about its producer."""
 
     offset: int
     #: First offset of the records that it ended; None if it ended nothing.
@@ -223,12 +227,13 @@ _TRANSACTION: Final = ("transactional_id", "transaction_number")
 
 
 def of_markers(markers: Iterable[OddMarker]) -> Iterator[FindingRow]:
-    """The finding about each marker, unless a decision explains it."""
+    """A finding for each marker that nothing explains."""
     for each in markers:
         if (finding := marker_finding(each.marker)) is not None:
             of = contradicted(each.marker, finding)
             place = {} if of is None else {name: getattr(of, name) for name in _TRANSACTION}
-            # An ABORT may be one by hand. Of a COMMIT, its coordinator has lost the decision, and maybe others.
+            # An ABORT may have been written by hand. A COMMIT shows that its coordinator has lost a decision, and maybe
+            # others.
             is_lost = finding is MARKER_WITHOUT_DECISION and each.marker.type == "COMMIT"
             yield found(finding, _shown(each, finding), each, severity=Severity.ERROR if is_lost else None, **place)
 
@@ -252,7 +257,8 @@ _PRODUCER: Final = "producer_id, topic, partition"
 #: How far the clock of the partition is ahead of the coordinator's, and how far the two may differ.
 _OFFSET_MS: Final = "coalesce(offset_ms, 0L)"
 _DIFFER_MS: Final = f"coalesce(differ_ms, {UNKNOWN_CLOCKS_DIFFER_MS}L)"
-#: On a partition that no decision lists, compaction may have removed the only one.
+#: From when on the log is complete. If no decision lists the partition, compaction may have removed the only one that
+#: did.
 _SINCE_MS: Final = "if(is_listed, complete_since_ms, whole_since_ms)"
 _DECISION: Final = {
     "type": "outcome",
@@ -273,7 +279,7 @@ _LISTED: Final = f"""listed AS (
   )
   WHERE coalesce(at_ms, start_ms) IS NOT NULL
 )"""
-#: The markers of producers with a transactional id that are of no decision.
+#: Markers, of producers with a transactional id, that belong to no decision.
 _ODD: Final = f"""
 WITH markers AS (
   SELECT {_PRODUCER}, {clock_ms("marker_ms")} AS at_ms, marker_offset, marker_type AS type, marker_epoch AS epoch,
@@ -340,7 +346,7 @@ _BESIDE: Final = {
     "before": "before.decision",
     "is_first": "coalesce(before.is_unmarked, TRUE)",
 }
-#: Each with the decisions before and after it.
+#: The odd markers, each with the decisions before and after it.
 ODD_MARKERS: Final = Rule(
     of="producer_spans",
     steps=(QueryStep("odd", _ODD, are_few=False),),

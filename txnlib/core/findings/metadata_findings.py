@@ -77,7 +77,7 @@ def metadata_findings(
     contradictions: tuple[str, ...],
     misnamed: tuple[str, ...],
 ) -> Iterator[FindingRow]:
-    """Unclean elections, and what capture.json and copies contradict. Kafka: the meter
+    """Findings about unclean elections, and where capture.json or copies contradict the metadata log. Kafka: the meter
     `UncleanLeaderElectionsPerSec`."""
     for each in partition_assignments:
         if each.is_unclean and each.since_offset is not None:

@@ -93,7 +93,7 @@ class OddProducer(OfProducer):
     """A producer on a partition with suspect batches, or with a newest span that may be odd."""
 
     suspects: tuple[Suspect, ...]
-    #: Including those that are not stored.
+    #: Number of suspect batches, also those that are not stored.
     suspects_count: int | None
     newest: NewestSpan | None
 

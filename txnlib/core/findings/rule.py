@@ -51,36 +51,37 @@ class FindingRow:
 
 @dataclass(frozen=True, slots=True)
 class QueryStep:
-    """A query whose rows are computed by themselves, because others name them in braces. Without any row, nothing is
+    """A query that is computed once, under a name that later queries have in braces. If it returns no row, nothing is
     odd."""
 
     name: str
     query: str
-    #: Whether there are few: they grow with the cluster, not with its logs.
+    #: Whether the query returns few rows: they grow with the cluster, not with its logs.
     are_few: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """What may be odd, and what judges each row of it by itself.
+    """What may be odd: a query, and the function that judges each of its rows by itself.
 
     A query names tables in braces (`{producer_spans}`), and values after a colon (`:as_of_ms`): these are settings, or
     `given`.
     """
 
-    #: The table whose rows are judged. Without any, nothing is asked.
+    #: The table whose rows are judged. If it is empty, the query does not run.
     of: str
     #: In order. A query may name those before it.
     steps: tuple[QueryStep, ...] = ()
     query: str
-    #: Its first parameter has the rows, `Iterable[OddMarker]`: a column for each field. The others are values.
+    #: Its first parameter gets the rows, such as `Iterable[OddMarker]`, with a field for each column. The other
+    #: parameters get values.
     judge: Callable[..., Iterator[FindingRow]]
     #: Name of a value -> what makes it of small tables (`producer_id_blocks: Sequence[ProducerIdBlock]`) and settings.
     given: Mapping[str, Callable[..., object]] = field(default_factory=dict)
 
     @property
     def row(self) -> type:
-        """The dataclass of the rows."""
+        """The dataclass of the rows that `judge` gets."""
         first: type = get_args(next(iter(get_type_hints(self.judge).values())))[0]
         return first
 
@@ -102,10 +103,10 @@ _PLACE: Final = ("topic", "partition", "offset", "producer_id", "transactional_i
 def found(
     finding: Finding, evidence: str, at: object = None, *, severity: Severity | None = None, **place: Any
 ) -> FindingRow:
-    """The row of a finding. Its place is that of a row, `at`; `place`: columns that differ.
+    """The row of a finding. Its place is copied from the row `at`; columns in `place` replace it.
 
-    A row with a `coordinator_partition`, and no topic, is of a coordinator's log. `severity`: only where a rule's
-    findings differ.
+    If the row has a `coordinator_partition` and no topic, its place is in the coordinator's log. `severity`: None for
+    that of the finding.
     """
     where = {name: getattr(at, name, None) for name in _PLACE}
     coordinator = getattr(at, "coordinator_partition", None)
@@ -116,17 +117,17 @@ def found(
 
 
 def known(value: int | str | None) -> int | str:
-    """A value as evidence shows it."""
+    """The value, or `unknown` for None, as evidence shows it."""
     return "unknown" if value is None else value
 
 
 def is_unshown(ms: int | None) -> bool:
-    """Whether a time in a record is one that no clock shows. An unknown time is none."""
+    """Whether a record has a time that no clock can show; False for None."""
     return ms is not None and clock_ms(ms) is None
 
 
 def unshown(times: Mapping[str, int | None]) -> str:
-    """The times among these that no clock shows, each with its number, as text; empty if there are none."""
+    """The times that no clock can show, each with its name and number, as text; empty if there are none."""
     return "; ".join(f"{what} stamped {ms} ms" for what, ms in times.items() if is_unshown(ms))
 
 

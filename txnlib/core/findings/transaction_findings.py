@@ -46,14 +46,14 @@ WRITTEN_BEFORE_TRANSACTION: Final = Finding(
 
 @dataclass(frozen=True, slots=True)
 class UnmarkedPartition(OfTransaction):
-    """A partition of a completed transaction without a marker, in a log in which it could not have been overlooked."""
+    """A partition of a completed transaction that has no marker of it, in a copy that would show the marker."""
 
     outcome: str
     completed_ms: int
 
 
 def of_unmarked(partitions: Iterable[UnmarkedPartition]) -> Iterator[FindingRow]:
-    """The finding about each partition."""
+    """A finding for each such partition."""
     for each in partitions:
         yield found(
             MARKER_MISSING,
@@ -64,10 +64,10 @@ def of_unmarked(partitions: Iterable[UnmarkedPartition]) -> Iterator[FindingRow]
         )
 
 
-#: Partitions of completed transactions without a marker, if the marker could not have been overlooked. In these copies,
-#: holes, damage, a snapshot, or the instant of the copy hide nothing. If the oldest marker of the log is younger, the
-#: topic may have been deleted and created again. Where the partition's clock is ahead of the coordinator's, the
-#: transaction completed later than its records say.
+#: Partitions of completed transactions without a marker, in copies that would show it: no hole, damage or snapshot
+#: hides it, and the copy was taken later. If the oldest marker of the log is younger, the topic may have been deleted
+#: and created again. Where the partition's clock is ahead of the coordinator's, the transaction completed later than
+#: its records say.
 UNMARKED_PARTITIONS: Final = Rule(
     of="transactions",
     query=f"""
@@ -101,10 +101,10 @@ class EarlyWrite(OfTransaction):
     first_offset: int
     first_timestamp_ms: int
     is_broker_clock: bool | None
-    #: The oldest time of a marker from the first batch on, up to the marker that ended it.
+    #: The oldest time of any marker between the first batch and the marker that ended it.
     stamp_ms: int | None
     began_ms: int
-    #: The same on the partition's clock, as far as the two were compared.
+    #: When the transaction began, converted to the partition's clock as far as the two clocks were compared.
     start_ms: int
 
 
@@ -121,7 +121,7 @@ def of_early_writes(writes: Iterable[EarlyWrite]) -> Iterator[FindingRow]:
             yield found(WRITTEN_BEFORE_TRANSACTION, says, each, offset=each.first_offset)
 
 
-#: Most writes before their transaction that are checked per partition.
+#: Most early writes to check per partition.
 _CHECKED: Final = 100
 #: Records whose first batch may be older than the transaction that ended them, with the oldest stamp between the
 #: beginning of the records and their marker. A log has many markers and few suspects. `start_ms` is on the partition's

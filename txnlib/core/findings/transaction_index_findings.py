@@ -35,7 +35,8 @@ class UnindexedAbort(OfProducer):
 
 
 def of_unindexed(aborts: Iterable[UnindexedAbort]) -> Iterator[FindingRow]:
-    """The finding about each marker, which ended a transaction with data. Kafka: `LogSegment.updateTxnIndex`."""
+    """A finding for each marker that is not in the index, although it ended a transaction with data. Kafka:
+    `LogSegment.updateTxnIndex`."""
     for each in aborts:
         says = f"the index has no entry with last offset {each.marker_offset}"
         yield found(TRANSACTION_INDEX_DISAGREES, says, each, offset=each.marker_offset)
@@ -86,7 +87,7 @@ class IndexedAbort(OfProducer):
 
 
 def of_indexed(entries: Iterable[IndexedAbort]) -> Iterator[FindingRow]:
-    """The finding about each entry."""
+    """A finding for each index entry without its marker."""
     for each in entries:
         first, stable = known(each.first_offset), known(each.last_stable_offset)
         says = f"first offset {first}, last offset {each.marker_offset}, LSO {stable}"
