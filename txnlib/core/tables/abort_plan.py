@@ -27,7 +27,7 @@ from txnlib.core.verdicts.plan_step import (
 PlannedStep: Final = row_class("abort_plan")
 
 
-#: The transactions of ids that hold some partition, as `WholeTransaction`.
+#: The transactions, of the ids asked for, that are open on some partition. Rows: `WholeTransaction`.
 WHOLE_TRANSACTIONS: Final = """
 SELECT /*+ BROADCAST(ids) */ transactional_id, coordinator_partition, transaction_number,
   count_if(outcome = 'OPEN') AS held_partitions, sum(records) FILTER (WHERE outcome = 'OPEN') AS held_records,
@@ -58,7 +58,7 @@ class _PlanCandidate:
 
     @property
     def step(self) -> tuple[object, ...]:
-        """What one step ends: a coordinator ends a transaction on all its partitions at once."""
+        """The key of the step: equal for all partitions of a transaction if its coordinator ends them at once."""
         place = (
             () if self.plan.action in OF_WHOLE_TRANSACTION else (self.of.topic, self.of.partition, self.of.start_offset)
         )
@@ -66,15 +66,14 @@ class _PlanCandidate:
 
     @property
     def order(self) -> tuple[object, ...]:
-        """Sorts the transactions of a step: first what determines the last stable offset of a partition, and blocks
-        most."""
+        """Sort key within a step: transactions that hold a partition first, then those that block most offsets."""
         blocks = self.of.blocked_offsets is None, -(self.of.blocked_offsets or 0)
         return not self.is_holder, blocks, self.of.topic, self.of.partition, self.of.start_offset
 
     @property
     def order_in_plan(self) -> tuple[object, ...]:
-        """Sorts the steps: what frees a partition comes first, now or at its instant; then what waits behind others;
-        then what nobody can do anything about."""
+        """Sort key of the step in the plan: first steps that free a partition, now or at an instant; then those for
+        transactions that wait behind others; then those that nobody can take."""
         is_waiting, blocks, *_ = self.order
         of, action, instant = self.of, self.plan.action, self.not_before_ms
         is_useless = action in NO_ACTION or (action is Action.WAIT and instant is None)

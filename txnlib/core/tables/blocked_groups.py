@@ -26,7 +26,7 @@ class BlockedPartition(OnPartition):
 
 @dataclass(frozen=True, slots=True)
 class GroupPosition:
-    """Answered: the last commit of a group that took effect."""
+    """The answer: the last commit of a group that took effect."""
 
     group_id: str
     topic: str
@@ -82,7 +82,8 @@ WHERE NOT newest.is_tombstone
 
 @dataclass(frozen=True, slots=True)
 class StableEnd(OnPartition):
-    """Asked of `producer_spans` and `record_batches`: what consumers receive of a copy below an offset."""
+    """Asked of `producer_spans` and `record_batches`: up to which offset `read_committed` consumers receive records of
+    a copy."""
 
     source: str | None
     last_stable_offset: int
@@ -90,7 +91,7 @@ class StableEnd(OnPartition):
 
 @dataclass(frozen=True, slots=True)
 class ReadEnd(OnPartition):
-    """Answered: the offset after the last record that they receive."""
+    """The answer: the offset after the last record that these consumers receive."""
 
     read_end: int
 

@@ -17,7 +17,7 @@ from txnlib.core.verdicts.dossier import Owner
 from txnlib.core.verdicts.plan_step import needs_somebody
 from txnlib.core.verdicts.reason import Reason
 
-#: Its place in the partition was not captured, so the next audit reports it again.
+#: How it ended is not known: its place in the partition was not captured. So the next audit reports it again.
 NOT_CAPTURED: Final = "NOT_CAPTURED"
 #: Findings about a marker that was written by hand.
 BY_HAND: Final = ("MARKER_WITHOUT_DECISION", "SPLIT_OUTCOME", "ABORTED_WHILE_ONGOING")
@@ -57,8 +57,8 @@ class EarlierTransaction:
 
 @dataclass(frozen=True, slots=True)
 class WarnedTransaction(OpenedTransaction):
-    """A row of `ended_transactions` of that run: the transaction was open in a run before, and its place was not
-    captured since."""
+    """A row of `ended_transactions` of the newest earlier run: a transaction that was open in a run before, and whose
+    place in the partition was not captured since."""
 
     transactional_id: str | None
     verdict: str
@@ -85,7 +85,7 @@ class FirstMarker(OpenedTransaction):
         return f"{f'{self.marker_type} ' if self.marker_type else ''}marker at offset {self.marker_offset}"
 
 
-#: The first marker of its producer after the start of each transaction.
+#: For each transaction asked for, the first marker of its producer after its start.
 FIRST_MARKERS: Final = """
 SELECT topic, partition, producer_id, start_offset, marker.marker_offset, marker.marker_type, marker.marker_ms
 FROM (
@@ -100,12 +100,12 @@ FROM (
 
 @dataclass(frozen=True, slots=True)
 class MarkerKey(OfProducer):
-    """Asked of `transactions`, and answered: a marker that a decision explains."""
+    """The key of a marker, asked of `transactions`. A key in the answer is of a marker that a decision explains."""
 
     marker_offset: int
 
 
-#: The markers among these that are, or may be, of a decision.
+#: The markers asked for that carry out a decision, or may do so.
 DECIDED_MARKERS: Final = """
 SELECT /*+ BROADCAST(asked) */ topic, partition, producer_id, marker_offset
 FROM (SELECT topic, partition, producer_id, explode(coalesce(possible_offsets, array(marker_offset))) AS marker_offset
@@ -141,7 +141,8 @@ EndedTransaction: Final = row_class("ended_transactions")
 def warned_of(
     open_then: Sequence[EarlierTransaction], ended_then: Sequence[WarnedTransaction], *, transaction_max_timeout_ms: int
 ) -> Iterator[WarnedTransaction]:
-    """The open transactions of a run that need an operator, and those of earlier runs that it could not check."""
+    """The transactions that an earlier run had open and that needed an operator, and those that it could not check
+    itself."""
     for each in open_then:
         times = each.transaction_start_ms, each.blocks_since_ms, each.as_of_ms, transaction_max_timeout_ms
         if needs_somebody(each.verdict, each.reason, *times):
@@ -162,7 +163,7 @@ def ended_transactions(
     as_of_ms: int,
     transaction_max_timeout_ms: int,
 ) -> Iterator[Any]:
-    """A row for each transaction that the newest earlier run warned of, and that is not open now.
+    """A row for each transaction that the newest earlier run warned of and that is no longer open.
 
     A transaction was ended by the first marker of its producer after its start. If there is none and the producer has
     an open transaction, it is still the same one, seen from another log start.
@@ -201,7 +202,7 @@ def ended_transactions(
         )
 
 
-#: How a transaction ended -> that as a sentence.
+#: How a transaction ended -> the sentence about it.
 SENTENCES: Final[Mapping[str, str]] = {
     "DECIDED": "ended by its coordinator's {marker}",
     "BY_HAND": "ended by hand: {marker}, which no coordinator decided",
@@ -215,7 +216,7 @@ SENTENCES: Final[Mapping[str, str]] = {
 
 
 def _how(findings: Collection[str], is_decided: bool, is_unowned: bool) -> str:
-    """How a transaction ended that a marker ended."""
+    """How a transaction ended that has a marker: a key of SENTENCES."""
     if SPLIT_OUTCOME.name in findings:
         return "SPLIT"
     if is_decided:
@@ -230,7 +231,8 @@ def _how_without_marker(start_offset: int, log: CoverageRow | None) -> str:
         return "TOPIC_GONE"
     if log.log_start_offset is not None and start_offset < log.log_start_offset:
         return "LOG_START_MOVED"
-    # Whether what is in the log at the offset is in the copy. A lagging, broken or older copy may lack it.
+    # The transaction is gone only if the copy shows what the log has at its offset: a lagging, damaged or older copy
+    # may lack it.
     lost = max(log.gap_offset or 0, log.damaged_offset or 0)
     return "GONE" if log.end_offset is not None and log.end_offset > start_offset >= lost else NOT_CAPTURED
 
@@ -238,9 +240,10 @@ def _how_without_marker(start_offset: int, log: CoverageRow | None) -> str:
 def _last_records(
     owners: Sequence[OwnedId], coverage: Sequence[CoverageRow]
 ) -> dict[int, tuple[int | None, int | None]]:
-    """When the last record of each current producer id was written, and up to when no later one was overlooked.
+    """Current producer id -> when its newest record was written, and up to when its coordinator's log is known; in
+    epoch ms, None if unknown.
 
-    Of those whose coordinator partition shows what is not in it.
+    Only producer ids whose coordinator partition has a copy that proves absence.
     """
     known = {
         copy.partition: copy.known_until_ms
@@ -259,7 +262,7 @@ def _last_records(
 
 
 def _is_quiet(marker_ms: int | None, last_ms: int | None, known_until_ms: int | None) -> bool:
-    """Whether no coordinator wrote a record about a marker, so that it was written by hand.
+    """Whether the coordinator wrote no record after a marker, so that the marker was written by hand.
 
     A coordinator would have written its Complete record after the marker, and compaction keeps the last record of an
     id.

@@ -23,7 +23,7 @@ from txnlib.core.verdicts.no_commit import answer_of
 from txnlib.core.verdicts.remedy import remedy
 from txnlib.core.verdicts.verdict import judge
 
-#: Most partitions in a row.
+#: Most partitions to name in a row.
 _SHOWN: Final = 20
 
 
@@ -31,7 +31,8 @@ JudgedTransaction: Final = row_class("open_transactions")
 
 
 def judge_dossier(dossier: Dossier, facts: ClusterFacts, patterns: Sequence[re.Pattern[str]] = ()) -> list[Any]:
-    """The rows of `open_transactions` for a dossier. `patterns`: of applications."""
+    """A row of `open_transactions` for each transaction of a dossier that has not ended. `patterns`: those that find
+    the application in an id."""
     cases: list[Case] = []
     cases += [Case(dossier=dossier, span=span, facts=facts, of_producer=cases) for span in dossier.open]
     return [_judged(case, patterns) for case in cases if not case.has_ended]
@@ -72,8 +73,8 @@ def _judged(case: Case, patterns: Sequence[re.Pattern[str]]) -> Any:
 
 
 def _holds(case: Case) -> bool | None:
-    """Whether the last stable offset waits for the transaction; None where the leader says that it waits for
-    another one, which no captured record shows."""
+    """Whether the transaction holds the last stable offset of its partition. None if the leader said that another one
+    does, which no captured record shows."""
     if case.span.first_open_offset is None or Alarm.LIVE_STABLE_OFFSET_DISAGREES in case.place.alarms:
         return None
     return case.span.start_offset == case.span.first_open_offset

@@ -17,7 +17,8 @@ from txnlib.core.verdicts.reason import Verdict
 
 @dataclass(frozen=True, slots=True)
 class UnstableOffset(OnPartition):
-    """The first offset of a partition whose transaction is open, or ended at or above the high watermark."""
+    """The lowest first offset of the transactions on a partition that are open, or ended at or above the high
+    watermark."""
 
     first_unstable_offset: int
 
@@ -45,15 +46,15 @@ class BlockingTransaction(OfProducer):
 
 @dataclass(frozen=True, slots=True)
 class AnsweredOffset(OnPartition):
-    """A finding LIVE_STABLE_OFFSET_DISAGREES: its leader said that something is open there; which transaction, nothing
-    shows."""
+    """A finding LIVE_STABLE_OFFSET_DISAGREES: the leader said that something is open at this offset, but no record
+    shows which transaction."""
 
     offset: int
 
 
 @dataclass(frozen=True, slots=True)
 class UnstableRange(OnPartition):
-    """Asked of `record_batches`: what lies in a copy from the last stable offset to the high watermark."""
+    """Asked of `record_batches`: the range of a copy from the last stable offset to the high watermark."""
 
     source: str | None
     last_stable_offset: int
@@ -62,7 +63,7 @@ class UnstableRange(OnPartition):
 
 @dataclass(frozen=True, slots=True)
 class UnstableBatches(OnPartition):
-    """Answered: the bytes of these batches, and the time of the first."""
+    """The answer: the bytes of the batches in that range, and the time of the first one."""
 
     lag_bytes: int | None
     stable_ms: int | None
@@ -94,7 +95,7 @@ GROUP BY topic, partition
 
 
 def _is_shown(copy: CoverageRow) -> bool:
-    """Whether the partition has a row: by its judged copy, or because its leader told all about it.
+    """Whether the partition gets a row: it has a judged copy, or its checkpoint or leader says all about it.
 
     A partition that was never written to has no segment worth copying; its checkpoint contains all facts about it. The
     same is true where the leader said that nothing is open, and the log was not fetched.
