@@ -14,12 +14,13 @@ from txnlib.errors import UsageError
 
 #: An audit can be as of any instant from 1970 to the year 9998, so that adding to it still gives a date.
 LAST_INSTANT_MS: Final = 253_370_764_799_999
-#: Where the instant of an audit is from if no broker and nobody else says it, which only an audit does without in which
-#: nothing may be open.
+#: Where the instant of an audit comes from if no broker shows it and nobody gave it. Only an audit in which nothing can
+#: be open does without.
 BY_CLIENTS: Final = "newest time of a client in the capture, on which nothing depends, because nothing is open"
 BY_NOBODY: Final = "beginning of 1970, because the capture contains no time, and nothing that is open"
 _EPOCH_MS: Final = re.compile("-?[0-9]+")
-#: As `date +%s` prints them, from 2001 to the year 2286. As ms, these would be in the first months of 1970.
+#: Epoch seconds as `date +%s` prints them, from 2001 to the year 2286. As ms, these would be in the first months of
+#: 1970.
 _EPOCH_SECONDS: Final = re.compile("[0-9]{10}")
 #: Most characters of a value that an error message repeats.
 _SHOWN: Final = 40
@@ -35,7 +36,7 @@ NO_INSTANT_MS: Final = 1 << 62
 def long_difference(left_ms: int | None, right_ms: int | None) -> int:
     """`left_ms - right_ms` in Java's `long`, which Kafka compares: it wraps around beyond int64.
 
-    None is no time. Kafka subtracts the -1 that it writes for that.
+    None counts as -1, which Kafka writes for no time and subtracts like any other.
     """
     left, right = (-1 if ms is None else ms for ms in (left_ms, right_ms))
     return (left - right + (1 << 63)) % (1 << 64) - (1 << 63)
@@ -49,7 +50,7 @@ def clock_ms(ms: int | None) -> int | None:
 def clock_ms_or_latest(ms: int | None) -> int | None:
     """A time in epoch ms; one that is out of range counts as later than any valid time; None if there is none.
 
-    For evidence against a verdict, which may have been written recently.
+    For evidence against a verdict: if its time is invalid, it may have been written recently.
     """
     return NO_INSTANT_MS if ms is not None and clock_ms(ms) is None else ms
 
@@ -58,8 +59,8 @@ def parse_instant(given: str | int | datetime, option: str = "--as-of", *, takes
     """Parses an instant to epoch ms: digits are epoch ms, or ten of them epoch seconds; anything else is ISO-8601, in
     UTC by default. `takes_days`: a day alone is its first instant.
 
-    Raises UsageError for anything else, for a day if it is none of its instants that is meant, and for an instant
-    before 1970 or after the year 9998.
+    Raises UsageError for anything else, for a day alone without `takes_days`, and for an instant before 1970 or after
+    the year 9998.
     """
     given = given.isoformat() if isinstance(given, datetime) else str(given)
     try:

@@ -1,4 +1,4 @@
-"""Rows of tables: those that are made of other rows, and the keys that several have or are asked by."""
+"""Rows of tables: how one is made of others, and the keys that several tables share."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _LACKS: Final = object()
 
 
 def row_of(of: Callable[..., Made], *given: object, **values: Any) -> Made:
-    """A row of a dataclass: each field by its name, from `values`, else from the first of the given rows that has such
-    a field."""
+    """An instance of the dataclass `of`. Each field comes from `values`, else from the first row in `given` that has a
+    field of that name."""
     for name in cast(Any, of).__dataclass_fields__:
         if name not in values:
             for row in given:
@@ -25,7 +25,7 @@ def row_of(of: Callable[..., Made], *given: object, **values: Any) -> Made:
 
 
 def grouped(rows: Iterable[Row], key: Callable[[Row], Any]) -> dict[Any, list[Row]]:
-    """The rows by their key, in the order in which they came; of a key without any, an empty list."""
+    """Key -> its rows, in the order in which they came. A key without rows gives an empty list."""
     found: dict[Any, list[Row]] = defaultdict(list)
     for row in rows:
         found[key(row)].append(row)
@@ -69,13 +69,13 @@ class OfProducer(OnPartition):
 
 @dataclass(frozen=True, slots=True)
 class ProducerId:
-    """A producer id, by which rows are asked for."""
+    """A producer id, as the key of a question about rows."""
 
     producer_id: int
 
 
 @dataclass(frozen=True, slots=True)
 class IdKey:
-    """A transactional id."""
+    """A transactional id, as the key of a question about rows."""
 
     transactional_id: str

@@ -36,9 +36,9 @@ CLUSTER_METADATA_TOPIC: Final = "__cluster_metadata"
 #: The feature whose level decides how coordinators end transactions.
 TRANSACTION_VERSION: Final = "transaction.version"
 
-#: How far two clocks may still differ after their offset was estimated, or if both are of one broker.
+#: How far two clocks may still differ, in ms, after their offset was estimated, or if both stamps are of one broker.
 CLOCKS_DIFFER_MS: Final = 1_000
-#: How far they may differ if their offset is unknown.
+#: How far two clocks may differ, in ms, if their offset is unknown.
 UNKNOWN_CLOCKS_DIFFER_MS: Final = 300_000
 #: How often a broker notes high watermarks. Kafka: `replica.high.watermark.checkpoint.interval.ms`.
 HIGH_WATERMARKS_NOTED_EVERY_MS: Final = 5_000

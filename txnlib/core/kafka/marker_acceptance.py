@@ -68,9 +68,9 @@ MOST_RAISED: Final = {"COMMIT": 1, "ABORT": 2}
 def record_epochs(marker_epoch: int, outcome: str, transaction_version: int | None) -> tuple[int, int]:
     """The lowest and the highest producer epoch that records of a decided transaction may have.
 
-    `marker_epoch`: that of its decision. Under transactions v2, each end raises the epoch, before it only that by a
-    coordinator. Kafka: `TransactionMetadata.prepareAbortOrCommit`, `prepareFenceProducerEpoch`; KIP-890;
-    docs/rules/copies.md#order-of-decisions-and-markers.
+    `marker_epoch`: the producer epoch of the decision. Under transactions v2, every end raises the epoch; before, only
+    an abort by the coordinator does. Kafka: `TransactionMetadata.prepareAbortOrCommit`, `prepareFenceProducerEpoch`;
+    KIP-890; docs/rules/copies.md#order-of-decisions-and-markers.
     """
     return marker_epoch - MOST_RAISED[outcome], marker_epoch - 1 if (transaction_version or 0) >= 2 else marker_epoch
 
@@ -78,7 +78,8 @@ def record_epochs(marker_epoch: int, outcome: str, transaction_version: int | No
 def acceptance(
     seen_epoch: int, marker_epoch: int, kafka_version: str | None, transaction_version: int | None
 ) -> Acceptance:
-    """Whether a partition that has seen one epoch, with records open, accepts a marker of another.
+    """Whether a partition with open records accepts a marker, by the producer epoch that it has seen and that of the
+    marker.
 
     `transaction_version` is that of the marker, None if unknown.
     """
@@ -110,7 +111,8 @@ def marker_needed(
 ) -> str:
     """The fields of a marker for a decision, in words. `of`: type and producer id.
 
-    Epochs are those of the decision, and those that the partition has seen: it accepts no lower ones.
+    `producer_epochs`, `coordinator_epochs`: the epoch of the decision, and the one that the partition has seen. The
+    marker needs the higher one, because the partition accepts no lower.
     """
     version = "not known" if transaction_version is None else transaction_version
     return (

@@ -26,7 +26,7 @@ from txnlib.core.kafka.wire import (
 
 #: The first number of every record value. Kafka: `DEFAULT_FRAME_VERSION`.
 FRAME_VERSION: Final = 1
-#: The leader in a change that does not change it. Kafka: `LeaderConstants.NO_LEADER_CHANGE`.
+#: The value of the leader in a change that leaves the leader as it is. Kafka: `LeaderConstants.NO_LEADER_CHANGE`.
 NO_LEADER_CHANGE: Final = -2
 #: The content of a NoOpRecord, which an idle controller writes twice a second.
 NO_OP_VALUE: Final = bytes([FRAME_VERSION, 20, 0, 0])
@@ -247,7 +247,7 @@ _Columns = Callable[[Mapping[str, Any]], dict[str, Any]]
 
 
 def _named(*names: str) -> _Columns:
-    """Columns of the names of the fields, in snake case; None for a field that is not written."""
+    """The fields as columns, their names in snake case; None for a field that is not written."""
     columns = {re.sub("[A-Z]", lambda letter: f"_{letter[0].lower()}", name): name for name in names}
     return lambda data: {column: data.get(name) for column, name in columns.items()}
 

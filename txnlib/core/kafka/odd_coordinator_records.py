@@ -66,7 +66,7 @@ _S = TransactionState
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoordinatorRecord:
-    """What a step depends on, of one record of an id. A tombstone has no state."""
+    """The fields of one record of an id on which a step depends. A tombstone has no state."""
 
     state_name: str | None
     producer_id: int | None
@@ -155,7 +155,7 @@ def _client_epoch(record: CoordinatorRecord) -> int:
 
 
 def _is_explained(before: CoordinatorRecord, after: CoordinatorRecord) -> bool:
-    """Whether the step is legal if the record before it was taken back.
+    """Whether the step is legal if the coordinator took the record before it back.
 
     Either a Prepare whose transaction then continues or ends the other way; or the first record of a transaction
     (Ongoing, or the abort of an empty one), whose id then begins again as if it had not begun.

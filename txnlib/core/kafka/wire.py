@@ -165,8 +165,9 @@ class Field:
 class Message:
     """A table of fields, with a reader for each version.
 
-    `versions`, `flexible`: `validVersions` and `flexibleVersions`. `end`: what errors name before bytes that are left.
-    A tagged field of another size than its type is corrupt, or, with `is_lenient`, an unknown one.
+    `versions`, `flexible`: Kafka's `validVersions` and `flexibleVersions`. `end`: what an error calls the content after
+    which bytes are left. A tagged field whose size does not fit its type is corrupt; with `is_lenient`, it counts as
+    unknown.
     """
 
     def __init__(
@@ -188,12 +189,12 @@ class Message:
         return fields
 
     def read_json(self, version: int, data: Any) -> dict[str, Any] | None:
-        """The same from JSON that Kafka's tools printed, of any version; None if a field is missing or cannot be on
-        disk."""
+        """The fields by name, from JSON that Kafka's tools printed, of any version. None if a field is missing, or has
+        a value that cannot be on disk."""
         return _read_json(self._fields, version, data)
 
     def write(self, version: int, fields: Mapping[str, Any]) -> bytes:
-        """The bytes of a version, of which `read` returns the fields. Numbers, strings and lists can be written.
+        """The bytes of a message in a version, as `read` reads them. Numbers, strings and lists can be written.
 
         A missing field is written as 0 or null: no table stores fields that only a newer version has.
         """

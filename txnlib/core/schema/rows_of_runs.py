@@ -19,19 +19,19 @@ OF_PARTS: Final = {
 }
 
 
-#: Instant from which the numbers of parts count, in epoch seconds (2020-01-01), and how many there are for a second.
+#: Instant from which parts are numbered, in epoch seconds (2020-01-01), and how many numbers each second has.
 _FIRST_S: Final = 1_577_836_800
 PARTS_A_SECOND: Final = 1 << 32
 
 
 def part_at(second: float) -> int:
-    """The number of the first part that an audit reads which began at that instant, in epoch seconds. The next ones
-    follow it: to share a number, audits would have to begin in the same microseconds."""
+    """The number of the first part of an audit that began at `second`, in epoch seconds. Its next parts have the next
+    numbers. Two audits share a number only if they began in the same microseconds."""
     return int((second - _FIRST_S) * PARTS_A_SECOND)
 
 
 def rows_of_runs(name: str) -> str:
-    """A query for the rows that each run has in a table, with the `run_id` of the run that has them.
+    """A query for the rows of a table that belong to parts, once for each run that uses the part, with its `run_id`.
 
     Columns: `cluster`, `run_id`, and those of the table. Tables are in braces.
     """

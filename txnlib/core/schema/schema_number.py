@@ -16,8 +16,8 @@ from txnlib.core.schema.rows_of_runs import RUN_COLUMNS
 from txnlib.errors import OtherSchemaError
 from txnlib.version import SCHEMA_NUMBER
 
-#: The oldest number whose tables are read. Whatever is no addition of something that may be NULL raises it: another
-#: type, another meaning, a column less.
+#: The oldest number whose tables are read. It rises with every change other than an added column or field that may be
+#: NULL: another type, another meaning, a removed column.
 OLDEST: Final = 1
 #: Number -> what it added: `table`, `table.column` or `table.column.field`.
 ADDED: Final[Mapping[int, tuple[str, ...]]] = {
@@ -29,7 +29,7 @@ ADDED: Final[Mapping[int, tuple[str, ...]]] = {
 }
 #: Number -> the tables whose constraints it changed.
 CONSTRAINED: Final[Mapping[int, tuple[str, ...]]] = {1: (), 2: (), 3: (), 4: (), 5: ()}
-#: Number -> the SHA-256 of its columns; and that of today's constraints. A test compares them.
+#: Schema number -> the SHA-256 of its columns; and the SHA-256 of today's constraints. A test compares them.
 DIGESTS: Final[Mapping[int, str]] = {
     1: "3f42e66d56acbf886e54223496748766355fabbd570a7060a91d18e4544b74e5",
     2: "ecf0fbec7d33f8d7c85393ad225f97103dcc2425c1bc104a356a0aa07c238663",
@@ -39,8 +39,8 @@ DIGESTS: Final[Mapping[int, str]] = {
 }
 CONSTRAINTS: Final = "fb8684ed9032ac76006f5818ad8066c3a4f63031b98b4cca822c72a858d425e3"
 
-#: A type by the names that Delta's log has for it: of a struct, the types of its fields; of an array, that of its
-#: elements in a list.
+#: A type by its name in Delta's log; of a struct, name -> type of each field; of an array, a list with the type of its
+#: elements.
 Shape: TypeAlias = str | list[Any] | dict[str, Any]
 _NAMES: Final = {Scalar.INT: "integer"}
 
@@ -140,8 +140,8 @@ def contains(shape: Shape, part: Shape) -> bool:
 def number_of(where: str, noted: str | None, stored: Callable[[], Mapping[str, Shape]]) -> int:
     """The number of the tables in a place. Raises OtherSchemaError if it is older than OLDEST, or newer than this one.
 
-    `noted`: the property. Without it, tables are of the first number if they have its columns, and of none if they have
-    not. `stored`: the columns of all tables that are there.
+    `noted`: the property; None if there is none. Then the number is 1 if the tables have the columns of that number,
+    else the error is raised. `stored`: the columns of all stored tables.
     """
     number = int(noted) if noted is not None and noted.isdecimal() else 0
     if noted is None and all(contains(shape, shape_of_table(name, 1)) for name, shape in stored().items()):

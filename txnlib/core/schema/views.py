@@ -15,7 +15,7 @@ from txnlib.core.schema.columns import Array, Scalar, Struct, Type
 from txnlib.core.schema.rows_of_runs import OF_PARTS, RUN_COLUMNS, rows_of_runs
 from txnlib.core.verdicts.marker_states import WHOLE_OUTCOMES, MarkerState
 
-#: The tables and views of reports, of which the newest rows are what most questions are about.
+#: The report tables and views that have a view of their newest rows, because most questions are about these.
 OF_REPORT: Final = (
     "transaction_outcomes",
     "in_doubt_transactions",
