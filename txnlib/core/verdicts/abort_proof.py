@@ -217,7 +217,7 @@ def _witnesses_of_coordinators(case: Case) -> list[str]:
 
 
 def is_old_enough(case: Case, judgement: Judgement) -> Proof:
-    """The age that brokers' clocks prove exceeds the timeout, at the oldest of the copies."""
+    """The age that brokers' clocks prove exceeds the timeout. The oldest copy counts."""
     statement, since = Statement.IS_OLD_ENOUGH, judgement.proven_since_ms
     at, timeout = known_at_ms(case), case.thresholds.max_transaction_timeout_ms
     if since is None:
@@ -233,7 +233,7 @@ def is_old_enough(case: Case, judgement: Judgement) -> Proof:
             statement, False, "it is younger than the timeout by its last write: a request may still be in flight"
         )
     before = clock_ms(case.stamped_before_ms)
-    # A coordinator whose clock is behind began it before what stands before it.
+    # If the coordinator's clock is behind, it may say that the transaction began before the stamps that precede it.
     least, most = duration(age), "" if before is None or before > since else duration(at - before)
     how_long = least if most == least else f"at least {least}" + (f", and at most {most}" if most else "")
     return Proof(
@@ -245,8 +245,8 @@ def is_old_enough(case: Case, judgement: Judgement) -> Proof:
 
 
 def nothing_else_is_wrong(case: Case) -> Proof:
-    """No finding of severity ERROR or CRITICAL names the partition, the producer id or its ids, or, for an orphan, the
-    loss of a coordinator's records; and the producer id is of this cluster."""
+    """No finding of severity ERROR or CRITICAL names the partition, the producer id or its transactional ids; nor, if
+    no id is known, the loss of a coordinator's records. And the producer id is of this cluster."""
     return settled(Statement.NOTHING_ELSE_IS_WRONG, refuted(case, _WRONG), ["the table findings"])
 
 

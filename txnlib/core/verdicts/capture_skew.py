@@ -18,7 +18,7 @@ from txnlib.core.verdicts.reason import DECIDED_BY_RECORDS, EXPECTED_BY_RECORDS,
 
 
 def is_skewed(case: Case, reason: Reason) -> bool:
-    """It may have begun after the coordinator's copy, or ended after its own
+    """Whether the transaction may have begun after the coordinator's copy, or ended after the partition's own
     (docs/rules/copies.md#two-capture-instants)."""
     if reason in EXPECTED_BY_RECORDS:
         return _ended_after_coordinator(case) or _is_another_transaction(case)
@@ -37,15 +37,15 @@ def is_undated(case: Case, reason: Reason) -> bool:
 
 
 def _ended_after_coordinator(case: Case) -> bool:
-    """A marker of the producer, on any partition, that is younger than the coordinator's copy: the transaction has
-    ended."""
+    """Whether a marker of the producer, on any partition, is younger than the coordinator's copy: then the transaction
+    has ended."""
     marked, copied = clock_ms_or_latest(case.newest_marker_ms), case.coordinators_known_until_ms
     return marked is not None and copied is not None and marked > copied - case.clocks_differ_ms
 
 
 def _is_another_transaction(case: Case) -> bool:
-    """The transaction in an older copy of the partition need not be the one that the coordinator began after that
-    copy."""
+    """Whether the partition's copy is older than the transaction of the coordinator: then the open records may be of
+    another one."""
     known, copied, start = (
         case.copy.known_until_ms,
         case.coordinators_known_until_ms,
@@ -57,15 +57,15 @@ def _is_another_transaction(case: Case) -> bool:
 
 
 def _ended_after_capture(case: Case) -> bool:
-    """A decision that lists the partition, or its completion, after the partition's copy: only the copy may lack the
-    marker."""
+    """Whether a decision that lists the partition, or its completion, may be younger than the partition's copy: only
+    this copy may lack the marker."""
     ended, known = clock_ms_or_latest(case.ended_ms), case.copy.known_until_ms
     # If it is unknown up to when the copy is complete, it may lack any marker.
     return ended is not None and (known is None or ended > known - margin_ms(case))
 
 
 def margin_ms(case: Case) -> int:
-    """How far a coordinator's time may be before an older copy of the partition and still be later.
+    """How much earlier than the partition's copy a coordinator's time may seem, in ms, although it is later.
 
     If the marker of the newest decision is here, or both copies are of one instant, no clocks need to be compared
     (docs/rules/copies.md#clocks-of-two-brokers).
@@ -94,7 +94,7 @@ def _may_be_written_since(case: Case) -> bool:
 
 
 def _is_copied_first(case: Case) -> bool:
-    """Whether the partition was not copied after its coordinator's log."""
+    """Whether the partition was copied before its coordinator's log, or at the same time."""
     copied = case.coordinators_known_until_ms
     taken = case.copy.known_until_ms if case.captured_by_ms is None else case.captured_by_ms
     return taken is not None and copied is not None and copied >= taken

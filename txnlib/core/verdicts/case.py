@@ -55,13 +55,13 @@ class Case(CaseFacts):
 
     @property
     def kafka_version(self) -> str | None:
-        """That of the brokers; None if it is not known."""
+        """The version of the brokers; None if it is not known."""
         return self.facts.known_version
 
     @cached_property
     def alarms(self) -> tuple[str, ...]:
-        """Names of findings that forbid an abort: about the partition, the producer id, its ids, and the coordinators
-        it rests on."""
+        """Names of findings that forbid an abort: about the partition, the producer id, its transactional ids, and
+        their coordinators."""
         wanted = {each.coordinator_partition for each in self.dossier.claims}
         of_coordinators = [
             name
@@ -81,7 +81,8 @@ class Case(CaseFacts):
 
     @cached_property
     def captured_by_ms(self) -> int | None:
-        """The latest instant at which the copy can have been taken: it is not older than its newest broker stamp."""
+        """When the copy was taken, in epoch ms: as noted, or at its newest broker stamp, if that is later. None if it
+        is not noted."""
         stamp, noted = clock_ms(self.copy.newest_stamp_ms), self.copy.captured_at_ms
         return noted if noted is None or stamp is None or stamp <= noted + CLOCKS_DIFFER_MS else stamp
 
@@ -97,16 +98,16 @@ class Case(CaseFacts):
 
     @cached_property
     def is_answered_closed(self) -> bool:
-        """Whether the leader answered a last stable offset above the first batch: then nothing was open there.
+        """Whether the leader answered a last stable offset above the first batch, so that nothing was open there.
 
-        One at the log start may have been raised to it, whatever is open.
+        An answer equal to the log start proves nothing: the leader raises the offset to it, whatever is open.
         """
         stable = self.copy.answered_stable_offset
         return is_above(stable, self.span.start_offset) and is_above(stable, self.copy.log_start_offset or 0)
 
     @cached_property
     def gap_offset(self) -> int | None:
-        """Where a hole above the start ends."""
+        """The end of the newest hole in the judged copy, if it is above the start; else None."""
         return self.copy.gap_offset if is_above(self.copy.gap_offset, self.span.start_offset) else None
 
     @cached_property
@@ -116,7 +117,8 @@ class Case(CaseFacts):
 
     @cached_property
     def is_disputed(self) -> bool:
-        """Whether other copies have other batches below their high watermarks, and no leader is noted."""
+        """Whether copies have different batches below their high watermarks, and the judged copy is not known to be the
+        leader's."""
         return Alarm.COPIES_DISAGREE in self.place.alarms and self.copy.role != Role.LEADER
 
     @cached_property
@@ -136,7 +138,8 @@ class Case(CaseFacts):
 
     @property
     def has_ended(self) -> bool:
-        """Whether another copy, which goes on behind the end of the judged one, has a marker that ends it."""
+        """Whether another copy has a marker of the producer above the end of the judged copy, so that the transaction
+        has ended."""
         end = self.copy.end_offset or 0
         return any(each.offset >= end and not each.is_truncated for each in self.span.markers_elsewhere)
 
@@ -147,40 +150,42 @@ class Case(CaseFacts):
 
     @cached_property
     def ended_elsewhere(self) -> tuple[str, ...]:
-        """The markers of the producer behind the first batch that other copies have, in the same words."""
+        """The markers of the producer after the first batch that only other copies have, in words as in
+        `truncated_markers`."""
         others = [each for each in self.span.markers_elsewhere if not each.is_truncated]
         return _named([each for each in others if not each.is_cleaned])
 
     @cached_property
     def cleaned_markers(self) -> tuple[str, ...]:
-        """Those of which the cleaner left only the header, in the judged copy or another one."""
+        """The markers after the first batch of which the log cleaner left only the header, in any copy; in words."""
         others = [each for each in self.span.markers_elsewhere if not each.is_truncated]
         return _named([each for each in others if each.is_cleaned])
 
     @property
     def is_continued_elsewhere(self) -> bool:
-        """Whether another copy has more of it, behind the end of the judged one."""
+        """Whether another copy has more of the transaction, above the end of the judged copy."""
         return is_above(self.span.last_elsewhere_offset, (self.copy.end_offset or 0) - 1)
 
     @cached_property
     def truncated_from(self) -> int | None:
-        """The first offset that another copy has and a newer leader truncated; None if no copy has any."""
+        """The first offset that a newer leader truncated, in any copy; None if none was."""
         return lowest(each.truncated_from for each in self.place.captured)
 
     @cached_property
     def truncated_until(self) -> int | None:
-        """The last such offset."""
+        """The last offset that a newer leader truncated, in any copy; None if none was."""
         cut = [each.end_offset for each in self.place.captured if each.truncated_from is not None]
         return highest(end - 1 for end in cut if end is not None)
 
     @cached_property
     def newest_marker_ms(self) -> int | None:
-        """The newest marker of the producer on any partition that no known decision explains."""
+        """The time of the newest marker of the producer, on any partition, that no known decision explains."""
         return highest(each.newest_unexplained_ms for each in self.siblings)
 
     @cached_property
     def newest_commit(self) -> SiblingMarkers | None:
-        """The partition with the newest COMMIT among these markers; only a coordinator writes a COMMIT."""
+        """The partition with the newest COMMIT marker that no known decision explains; only a coordinator writes a
+        COMMIT."""
 
         def written(markers: SiblingMarkers) -> int:
             ms = markers.newest_unexplained_commit_ms
@@ -211,7 +216,8 @@ class Case(CaseFacts):
 
     @cached_property
     def first_timestamp_ms(self) -> int | None:
-        """The time of the first batch. One by a broker's clock that contradicts the stamps around it proves nothing."""
+        """The time of the first batch, in epoch ms. None if a broker's clock stamped it, and the stamps around it
+        contradict that."""
         begun = self.span.last_timestamp_ms if self.span.first_timestamp_ms is None else self.span.first_timestamp_ms
         if not self.span.is_broker_clock or begun is None:
             return begun
@@ -221,7 +227,8 @@ class Case(CaseFacts):
 
     @cached_property
     def made_ms(self) -> int | None:
-        """When the producer id, or the epoch of the first batch, was handed out, at the latest."""
+        """The newest time at which its producer id, its epoch, or the leader epoch of its first batch was handed out;
+        None if none is known. The transaction is younger."""
         block, led = self.block, self.first_leader_epoch
         return highest(
             (
@@ -240,7 +247,7 @@ class Case(CaseFacts):
 
     @cached_property
     def begun_after_ms(self) -> int | None:
-        """An instant before the first batch, whichever of the clocks around it is wrong."""
+        """An instant that is before the first batch even if one of the clocks around it is wrong; None if unknown."""
         before = self.stamped_before_ms
         return None if before is None else lowest((before, *(each.behind_ms for each in self.stamps)))
 
@@ -251,7 +258,7 @@ class Case(CaseFacts):
 
     @cached_property
     def checkpointed_ms(self) -> int | None:
-        """Instant of a high watermark checkpoint that already reached beyond the start."""
+        """The instant of a high watermark checkpoint that was already above the start; None if it was not."""
         return self._checkpointed_ms(self.span.start_offset)
 
     def _checkpointed_ms(self, offset: int) -> int | None:
@@ -285,12 +292,13 @@ class Case(CaseFacts):
 
     @cached_property
     def written_checkpointed_ms(self) -> int | None:
-        """Instant of a high watermark checkpoint that already reached beyond the last batch."""
+        """The instant of a high watermark checkpoint that was already above the last batch; None if it was not."""
         return self._checkpointed_ms(self.last_offset)
 
     @cached_property
     def is_written_after_coordinator(self) -> bool:
-        """Whether brokers' clocks, or the producer's own, show a write after the coordinator's copy.
+        """Whether a time of the last write is after the coordinator's copy, by brokers' clocks or by the producer's
+        own.
 
         A time after the partition's own copy, or after a broker's stamp behind it, is a client's invention.
         """
@@ -322,15 +330,15 @@ class Case(CaseFacts):
 
     @cached_property
     def coordinators_known_until_ms(self) -> int | None:
-        """The instant up to which the coordinator's log is known; for a producer id without an owner, the logs of all
-        coordinators."""
+        """The instant up to which its coordinator's log is known; for a producer id without an owner, up to which the
+        logs of all coordinators are."""
         known = self.facts.coordinators_known_until_ms
         return known if self.claim.is_nobodys else self.coordinator.known_until_ms
 
     @cached_property
     def coordinator_leader(self) -> str | None:
-        """The broker to copy its coordinator from; for a producer id without an owner, those that lead what is
-        missing. None: not known."""
+        """The leader of its coordinator partition, from which to copy that; for a producer id without an owner, the
+        leaders of all coordinator partitions that are missing. None if not known."""
         of_missing = self.facts.leaders_of_missing if self.claim.is_nobodys else ()
         return ", ".join(of_missing) or self.coordinator_copy.led_by
 
@@ -349,13 +357,14 @@ class Case(CaseFacts):
 
     @cached_property
     def compacted_ms(self) -> int | None:
-        """Newest time at which missing records of the coordinator's log may have been written."""
+        """The newest time at which a missing record of the coordinator's log may have been written; None if no record
+        is missing."""
         holes = highest(each.hole_ms for each in self.facts.coordinators)
         return holes if self.claim.is_nobodys else self.claim.hole_ms
 
     @cached_property
     def led_at_copies(self) -> int | None:
-        """For later audits: the newest leader epoch of the judged copy; None if it may have begun after the
+        """The newest leader epoch of the judged copy, for later audits; None if that epoch may have begun after the
         coordinators were copied."""
         newest = newest_leader_epoch((self.copy,), ())
         coordinators, partition = self.coordinators.earliest_captured_at_ms, self.captured_by_ms
@@ -371,34 +380,38 @@ class Case(CaseFacts):
 
     @cached_property
     def pending_ids(self) -> tuple[str, ...]:
-        """What ids that have or had the producer id may still do: `payments is Ongoing`."""
+        """What the transactional ids of the producer id may still do, in words: `payments is Ongoing`."""
         return tuple(each.pending for each in self.dossier.claims if each.pending is not None)
 
     # ---- Decisions about the producer id
 
     @cached_property
     def decided(self) -> list[Marked]:
-        """Those that list, or may list, the partition, and of which open records may be. Oldest first."""
+        """The decisions that list, or may list, the partition, and that may be about the open records, the oldest
+        first."""
         return [each for each in self.marked if not began_later_by_epoch(each.of, self.span)]
 
     @cached_property
     def decision(self) -> Marked | None:
-        """The newest of them."""
+        """The newest decision in `decided`; None if there is none."""
         return self.decided[-1] if self.decided else None
 
     @cached_property
     def commit_due(self) -> Marked | None:
-        """The newest COMMIT without a known marker here, after the newest decision that has one."""
+        """The newest COMMIT whose marker is not known to be here, after the newest decision whose marker is here; None
+        if there is none."""
         last_marked = max((number for number, each in enumerate(self.decided) if each.is_marked), default=-1)
         later = reversed(self.decided[last_marked + 1 :])
         return next((each for each in later if each.of.outcome == "COMMIT" and not each.may_be_deleted), None)
 
     @cached_property
     def ended_ms(self) -> int | None:
-        """The latest time at which a decided transaction that lists the partition ended.
+        """The latest time at which a decided transaction that lists the partition can have ended, in epoch ms; None if
+        there is none.
 
-        By the coordinator's clock, or by the clock of the partition's leader, whichever says later: one of them may be
-        wrong. If the time of an end is unknown, it may be as late as its copy, unless its marker is here.
+        By the coordinator's clock or by the clock of the partition's leader, whichever gives the later time, because
+        one of them may be wrong. If the time of an end is unknown, it counts as late as its copy, unless its marker is
+        here.
         """
         decisions = [each.of for each in self.marked]
         ended = highest(

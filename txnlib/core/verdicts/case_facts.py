@@ -53,7 +53,7 @@ class CaseFacts:
 
     @cached_property
     def claim(self) -> Claim:
-        """Its transactional id, as `best_claim`."""
+        """The transactional id of the producer id (`best_claim`)."""
         return best_claim(self.dossier.claims, self.span)
 
     @cached_property
@@ -82,7 +82,8 @@ class CaseFacts:
 
     @cached_property
     def first_batch_crc(self) -> int | None:
-        """By it and the topic id, a later audit recognises the transaction."""
+        """The CRC of the first batch. With the topic id, it lets a later audit recognise the transaction. None if not
+        known."""
         first = self.span.first_check
         return None if first is None else first.crc
 
@@ -94,8 +95,8 @@ class CaseFacts:
 
     @cached_property
     def carried_by(self) -> EarlierAudit | None:
-        """The newest of them that read the log of its coordinator; of an id that nobody knows any more, that which had
-        it."""
+        """The newest earlier audit that read the log of its coordinator; if no transactional id is known, that of the
+        coordinator it had then."""
         own = self.claim.coordinator_partition
 
         def has_read(audit: EarlierAudit) -> bool:
@@ -109,14 +110,15 @@ class CaseFacts:
 
     @cached_property
     def is_made_again(self) -> bool:
-        """Whether an earlier audit read another topic of the coordinators."""
+        """Whether an earlier audit read `__transaction_state` under another topic id, so that the topic was created
+        again."""
         read = [each.carried for each in self.earlier if each.carried is not None]
         now = [self.facts.coordinator(each.coordinator_partition).judged.topic_id for each in read]
         return any(None not in (id_, of.topic_id) and id_ != of.topic_id for id_, of in zip(now, read, strict=True))
 
     @property
     def vanished(self) -> list[CoordinatorDecision]:
-        """The decisions that an earlier audit read and this capture should have, because no hole hides them."""
+        """The decisions that an earlier audit read and this capture lacks, although no hole hides them."""
         known = self.dossier.decisions
         if self.carried is None or len(known) >= MOST_MARKERS:
             return []
@@ -126,7 +128,7 @@ class CaseFacts:
 
     @property
     def carried(self) -> Carried | None:
-        """What that one read, and earlier ones."""
+        """What the audit `carried_by` read of the coordinator's log, and audits before it."""
         return None if self.carried_by is None else self.carried_by.carried
 
     @cached_property
@@ -177,14 +179,14 @@ class CaseFacts:
 
     @cached_property
     def odd_steps(self) -> tuple[OddStep, ...]:
-        """The records of its id that do not follow from the one before, of this capture and of earlier ones."""
+        """The records of its id that do not follow from the record before them, in this capture and in earlier ones."""
         earlier = () if self.carried is None else self.carried.odd_steps
         return tuple({each.offset: each for each in (*earlier, *self.claim.odd_steps)}.values())
 
     @cached_property
     def unexplained_commits(self) -> tuple[UnexplainedCommit, ...]:
-        """The newest COMMIT on each other partition that no decision explains, though its coordinator was read after
-        it; of this capture and of earlier ones."""
+        """For each other partition, the newest COMMIT marker that no decision explains, although the coordinator was
+        copied after it. From this capture and from earlier ones."""
         here, known = (self.span.topic, self.span.partition), self.coordinator.known_until_ms
         found = (
             {} if self.carried is None else {(each.topic, each.partition): each for each in self.carried.unexplained}
@@ -260,7 +262,7 @@ class CaseFacts:
 
     @cached_property
     def siblings(self) -> tuple[SiblingMarkers, ...]:
-        """What its markers on other partitions show. What was sent again for a decision counts no more."""
+        """What its markers on other partitions show. Repeats of a decision's marker do not count as unexplained."""
         clocks, epoch = self.facts.clocks, self.span.producer_epoch
         return tuple(
             with_unexplained(each, clocks.of(each.topic, each.partition), epoch) for each in self.span.siblings
@@ -280,8 +282,8 @@ class CaseFacts:
     def hole_end(self) -> int | None:
         """The offset below which records of its id may be missing in the coordinator's log; None if none are.
 
-        Compaction removes a record only if a newer one of its id is in the log. So what is missing behind the newest
-        record of an id is of others. Kafka: `Cleaner.shouldRetainRecord`.
+        Compaction removes a record only if a newer one of its id is in the log. So records that are missing above the
+        newest record of an id are of other ids. Kafka: `Cleaner.shouldRetainRecord`.
         """
         of, since = self.coordinator, self.claim.complete_from
         # What is missing at the end of the log was not compacted.
@@ -295,20 +297,21 @@ class CaseFacts:
 
     @cached_property
     def shows_all_markers(self) -> bool:
-        """Whether the copy has its beginning and no hole, so that it lacks only markers that a leader lost."""
+        """Whether the copy has its beginning and no hole. Then it lacks only markers that a leader lost."""
         return self.copy.begins_at_start and self.copy.first_offset == 0 and self.copy.gap_offset is None
 
     @cached_property
     def own(self) -> Marked | None:
-        """The newest decision whose marker is surely here: clocks, or an epoch of its own, show it."""
+        """The newest decision whose marker is certainly here, by clocks or by an epoch of its own; None if there is
+        none."""
         return next((each for each in reversed(self.marked) if each.is_marked and each.is_alone), None)
 
     # ---- Times by brokers' clocks
 
     @cached_property
     def compared_clocks(self) -> ComparedClocks:
-        """What other producers' decisions and markers show of clocks. Who led an epoch may not be known: then its clock
-        is off by as much as that of any replica of the partition."""
+        """What other producers' decisions and markers show of clocks. If the leader of an epoch is not known, its clock
+        counts as wrong as the worst clock of the partition's replicas."""
         found = self.facts.clocks.compared(self.dossier.producer_id)
         epochs = {each.leader_epoch for each in self.span.stamps} | {each.leader_epoch for each in self.span.markers}
         unknown = [name for each in epochs if (name := self._unknown_clock(each)) is not None]
@@ -318,7 +321,8 @@ class CaseFacts:
         return replace(found, unknown=dict.fromkeys(unknown, off))
 
     def moved_ms(self, topic: str, partition: int, leader_epoch: int | None) -> int:
-        """How far the clock of a leader epoch of a log moved, as pairs of that log show, or most of its pairs."""
+        """How far the clock of a leader epoch of a log moved at least, in ms: by the pairs in that log, or by all pairs
+        of the clock, whichever is more."""
         found, clock = self.compared_clocks, self.facts.clocks.name(topic, partition, leader_epoch)
         epoch = -1 if leader_epoch is None else leader_epoch
         here = (topic, partition) == (self.span.topic, self.span.partition)
@@ -327,20 +331,20 @@ class CaseFacts:
 
     @cached_property
     def _replicas(self) -> list[str]:
-        """The brokers that have a copy of the partition, or lead it."""
+        """The clocks of the brokers that have a copy of the partition, or lead it."""
         known = {each.broker for each in self.place.captured} | {self.copy.leader}
         return sorted(each for each in known if each is not None) or [""]
 
     def _unknown_clock(self, leader_epoch: int | None) -> str | None:
-        """The name of the clock of a leader epoch of the partition whose leader is not known; None if it is."""
+        """The name of the clock of a leader epoch of the partition, if its leader is not known; else None."""
         place = self.span.topic, self.span.partition
         is_known = leader_epoch is None or leader_epoch in self.facts.clocks.named.get(place, {})
         return None if is_known else self.clocks.name(leader_epoch)
 
     @cached_property
     def stamps(self) -> list[EpochStamps]:
-        """The stamps around it, by the coordinators' clocks, each of its own leader; of one that moved, as far back or
-        ahead as it may be off."""
+        """The stamps around the transaction, converted to the coordinators' clocks. Where a clock moved, each stamp is
+        as early or as late as it may be."""
         found, place = [], (self.span.topic, self.span.partition)
         for each in self.span.stamps:
             ahead = self.clocks.ahead_ms(each.leader_epoch, self.compared_clocks)
@@ -376,16 +380,16 @@ class CaseFacts:
 
 
 def lists(partitions: Sequence[TopicPartition], span: OpenSpan) -> bool:
-    """Whether the partition of an open transaction is among some others."""
+    """Whether the partition of an open transaction is among these."""
     return TopicPartition(span.topic, span.partition) in partitions
 
 
 def best_claim(claims: Sequence[Claim], span: OpenSpan) -> Claim:
-    """The transactional id of an open transaction; nobody's if none ever had its producer id.
+    """The transactional id that an open transaction belongs to; a claim of nobody if no id ever had its producer id.
 
-    If several ids claim it, one that lists the partition wins, then one whose current producer id it is. An id whose
-    last record the current copy of its coordinator's log no longer has, has expired: compaction keeps the newest record
-    of every other id.
+    If several ids claim it, one that lists the partition wins, then one whose current producer id it is. An id has
+    expired if the current copy of its coordinator's log no longer has its last record: compaction keeps the newest
+    record of every other id.
     """
     known = [
         replace(claim, owner=Owner.EXPIRED, state=None, partitions=()) if claim.is_superseded else claim
@@ -407,10 +411,10 @@ def best_claim(claims: Sequence[Claim], span: OpenSpan) -> Claim:
 
 
 def is_start_proven(checks: Sequence[CheckedBatch], copy: CoverageRow, since_offset: int | None = None) -> bool:
-    """Whether no batch of the producer can be missing below its first one. `since_offset`: of the marker before it, or
-    of what a snapshot shows to be closed.
+    """Whether no batch of the producer can be missing before its first one. `since_offset`: the offset of the marker
+    before it, or of a snapshot that has nothing open.
 
-    The sequences of a producer are consecutive within an epoch, starting at 0. If they are not, or if there are none
+    Within an epoch, the sequences of a producer are consecutive, starting at 0. If they are not, or if there are none
     and the copy has holes or damage, an earlier batch of the transaction may be missing.
     """
     of = {check.place: check for check in sorted(checks, key=lambda check: check.place)}

@@ -32,8 +32,8 @@ class Likelihood(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class CauseRule:
-    """A known cause. `{…}` in `shows` are fields of the case. `given`: what the worlds must say. `fixed_in`: first
-    version of the brokers without the fault."""
+    """A known cause. `{…}` in `shows` are fields of the case. `given`: a condition on the answer of the worlds.
+    `fixed_in`: the first version of the brokers without the fault."""
 
     cause: str
     likelihood: Likelihood

@@ -53,7 +53,7 @@ class Thresholds:
     as_of_ms: int
     max_transaction_timeout_ms: int = 900_000
     transaction_max_timeout_ms: int = 900_000
-    #: Whether that is assumed, and another value may be lost in the metadata log.
+    #: Whether `transaction_max_timeout_ms` is assumed, although another value may be lost in the metadata log.
     is_limit_hidden: bool = False
     stuck_after_ms: int = 300_000
     timeout_scan_interval_ms: int = 10_000
@@ -63,7 +63,7 @@ class Thresholds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewestMade:
-    """The newest record that handed out a producer id, or an epoch of one, of what is open on a partition."""
+    """The newest record that handed out the producer id, or the producer epoch, of something open on a partition."""
 
     topic: str
     partition: int
@@ -94,7 +94,7 @@ class ClusterFacts:
     #: None if it was not captured.
     levels: tuple[tuple[int, int | None], ...] | None = None
     blocks: tuple[ProducerIdBlock, ...] = ()
-    #: Whether a COMMIT marker has a higher epoch than its records, as only transactions v2 write it.
+    #: Whether some COMMIT marker has a higher epoch than its records: only transactions v2 write such markers.
     has_v2_markers: bool = False
 
     def partition(self, topic: str, partition: int) -> PartitionFacts:
@@ -114,11 +114,12 @@ class ClusterFacts:
         return Coordinators(tuple(self._by_number.values()))
 
     def coordinators_of(self, numbers: Collection[int | None]) -> Coordinators:
-        """Those of some numbers that were captured."""
+        """The captured coordinator partitions with these numbers."""
         return Coordinators(tuple(of for number, of in self._by_number.items() if number in numbers))
 
     def clocks_behind(self, made: Iterable[NewestMade], clocks: Clocks) -> dict[str, int]:
-        """The clocks that are behind, because all stamps on a partition are older than what is open there."""
+        """Clock -> how far it is behind, in ms: its newest stamp on a partition is older than a record that handed out
+        the epoch of something open there."""
         found: dict[str, int] = {}
         for each in made:
             judged = self.partition(each.topic, each.partition).judged
@@ -133,7 +134,7 @@ class ClusterFacts:
 
     @cached_property
     def shows_v2(self) -> bool:
-        """Whether records or markers are of transactions v2."""
+        """Whether some record or marker was written under transactions v2."""
         return self.has_v2_markers or any((each.highest_transaction_version or 0) >= 2 for each in self.coordinators)
 
     @cached_property
@@ -143,9 +144,9 @@ class ClusterFacts:
         return None if is_v2 and is_from(V2_FROM, self.kafka_version) is False else self.kafka_version
 
     def is_v2_excluded(self, since_ms: int | None) -> bool:
-        """Whether no transaction since an instant can be of version 2 (None: since ever).
+        """Whether no transaction since an instant can be of version 2. None: since ever.
 
-        The level that held then comes first: what a note says of today says nothing of before.
+        The level of that time comes first: a note about today says nothing about earlier times.
         """
         if self.shows_v2 or (self.transaction_version or 0) >= 2:
             return False
@@ -287,7 +288,8 @@ def _elections(
     crashes: Mapping[int, Sequence[int]],
     up: Mapping[int, Sequence[BrokerSession]],
 ) -> dict[tuple[str, int], list[Election]]:
-    """The states of each partition with another leader or leader epoch than before. All times are the controller's.
+    """Partition -> its elections: the states that begin with another leader or leader epoch. All times are the
+    controller's.
 
     `crashes`, `up`: as the functions of these names.
     """
@@ -320,7 +322,7 @@ def _elections(
 def _is_after_crash(
     before: Sequence[PartitionAssignment], state: PartitionAssignment, crashes: Mapping[int, Sequence[int]]
 ) -> bool:
-    """Whether the leader of a state crashed since it was the only replica in sync."""
+    """Whether the leader of a state had crashed while it was the only replica in sync."""
     leader, alone = state.leader, _alone(before, state.leader)
     if not alone or leader is None or state.since_offset is None:
         return False
@@ -331,8 +333,8 @@ def _is_after_crash(
 def _is_after_disk(
     before: Sequence[PartitionAssignment], state: PartitionAssignment, up: Mapping[int, Sequence[BrokerSession]]
 ) -> bool:
-    """Whether a disk of the leader of a state failed since it was the only replica in sync: it stopped leading while
-    its broker went on. With a new disk, it leads an empty log. Kafka:
+    """Whether a disk of the leader of a state failed while it was the only replica in sync: it stopped leading, but its
+    broker went on. With a new disk, it leads an empty log. Kafka:
     `ReplicationControlManager.handleDirectoriesOffline`."""
     leader = state.leader
     return any(
@@ -342,20 +344,22 @@ def _is_after_disk(
 
 
 def _alone(states: Sequence[PartitionAssignment], broker: int | None) -> list[PartitionAssignment]:
-    """The last of the states, as long as a broker was the only replica in sync."""
+    """The states at the end of the list in which a broker is the only replica in sync."""
     found = takewhile(lambda each: each.isr == (broker,) and not each.eligible_leader_replicas, reversed(states))
     return list(found)[::-1]
 
 
 def _is_during(state: PartitionAssignment, of: BrokerSession) -> bool:
-    """Whether a state began during another. The records of one event have one instant, and no certain order."""
+    """Whether a state of a partition began during a session of a broker, not at its ends: records of one event have the
+    same instant, in no certain order."""
     if state.since_ms is None or of.since_ms is None:
         return False
     return of.since_ms < state.since_ms and (of.until_ms is None or state.since_ms < of.until_ms)
 
 
 def _crashes(broker_sessions: Sequence[BrokerSession]) -> dict[int, list[int]]:
-    """Broker -> the offsets of records that fence it, or register it again, without a controlled shutdown before."""
+    """Broker -> the offsets of records that show a crash: they fence it, or register it again, without a controlled
+    shutdown before."""
     found: dict[int, list[int]] = defaultdict(list)
     for broker, before, session in _successions(broker_sessions):
         is_fenced = session.is_fenced and before.is_fenced is False
@@ -393,7 +397,7 @@ def _fenced(broker_sessions: Sequence[BrokerSession]) -> Iterable[FencedBroker]:
 
 
 def _successions(broker_sessions: Sequence[BrokerSession]) -> Iterator[tuple[int, BrokerSession, BrokerSession]]:
-    """Each session of a broker but its first, behind the one before."""
+    """Broker, a session of it, and the session after that, for all sessions but the last."""
     for broker, sessions in grouped(broker_sessions, attrgetter("broker_id")).items():
         for before, session in pairwise(sorted(sessions, key=_since)):
             yield broker, before, session
@@ -410,12 +414,12 @@ def _lowered(cluster_settings: Sequence[ClusterSetting]) -> Iterable[LoweredFeat
 
 
 def _since(state: Any) -> int:
-    """In order; what only a snapshot shows comes first."""
+    """Sort key of states: the offset of the record that begins one; -1 if only a snapshot shows it."""
     return -1 if state.since_offset is None else int(state.since_offset)
 
 
 def _newest(events: Iterable[Any], stays: Callable[[Any], bool] = lambda _event: False) -> tuple[Any, ...]:
-    """The newest events, and all older ones that stay."""
+    """The newest events, and of the older ones those that `stays` keeps."""
     order = attrgetter("offset", "at_ms")
     in_order = sorted(events, key=lambda event: [-1 if number is None else number for number in order(event)])
     return (*filter(stays, in_order[:-MOST_EVENTS]), *in_order[-MOST_EVENTS:])

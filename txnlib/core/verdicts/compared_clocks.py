@@ -23,14 +23,14 @@ FEWEST_PAIRS: Final = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClockBounds:
-    """What decisions and markers allow of a partition's clock less a coordinator's: it is between the greatest lower
-    bound and the least upper bound of all pairs. If one clock is both, it shows whether that clock moved."""
+    """How far a partition's clock may be ahead of a coordinator's: at least `lower_ms` and at most `upper_ms`, by all
+    pairs of a decision and its marker. If both names are of one clock, the bounds show whether it moved."""
 
     coordinator_clock: str
     clock: str
-    #: Of the pairs of a producer with something open; None: of all others.
+    #: The producer of the pairs, if it has something open; None: all other producers.
     producer_id: int | None = None
-    #: The leader epoch of a log in which one of both stamped these pairs; None: of all logs.
+    #: The log, and its leader epoch, in which one of the two clocks stamped these pairs; None: all logs.
     topic: str | None = None
     partition: int | None = None
     leader_epoch: int | None = None
@@ -51,8 +51,8 @@ class ClockBounds:
 
     @property
     def offsets_ms(self) -> tuple[int, int]:
-        """The least and the greatest offset: what all pairs have in common, or, if the clocks moved, anything between
-        the extremes."""
+        """The least and the greatest possible offset: by what all pairs have in common, or, if the clocks moved, by
+        their extremes."""
         least, most = sorted((self.lower_ms, self.upper_ms))
         return least - MARKER_SLACK_MS, most + MARKER_SLACK_MS
 
@@ -84,13 +84,14 @@ class _OneOut:
         of_producers = grouped(bounds, lambda each: each.producer_id)
         self._by_producer = {id_: found for id_, of in of_producers.items() if (found := joined(of)) is not None}
         each = self._by_producer.values()
-        # Without one producer, the next one bounds them.
+        # If a producer is left out, the second-best bound counts.
         self._lowest = sorted(each, key=lambda bound: -bound.lower_ms)[:2]
         self._highest = sorted(each, key=lambda bound: bound.upper_ms)[:2]
         self.all = joined(each)
 
     def but(self, producer_id: int | None) -> ClockBounds | None:
-        """None if no other producer has a pair. `producer_id`: None leaves none out."""
+        """The bounds without the pairs of one producer; None if no other producer has a pair. `producer_id` None: all
+        bounds."""
         own = None if producer_id is None else self._by_producer.get(producer_id)
         if own is None or self.all is None:
             return self.all
@@ -109,12 +110,12 @@ class AllBounds:
 
     @cached_property
     def producers(self) -> frozenset[int | None]:
-        """Those with something open: each has bounds of its own."""
+        """The producers with something open, each of which has bounds of its own."""
         return frozenset(each.producer_id for each in self.bounds) - {None}
 
     @cached_property
     def of_pair(self) -> Mapping[tuple[str, str], _OneOut]:
-        """(the coordinator's clock, the partition's) -> what all their pairs allow."""
+        """(the coordinator's clock, the partition's) -> the bounds of these two."""
         return _by_pair(each for each in self.bounds if each.topic is None)
 
     @cached_property
@@ -127,7 +128,7 @@ class AllBounds:
 
     @cached_property
     def of_log(self) -> Mapping[tuple[str | None, int | None, int | None], Sequence[_OneOut]]:
-        """(topic, partition, leader epoch) -> what the pairs of that log allow of each two clocks."""
+        """(topic, partition, leader epoch) -> the bounds of each two clocks, by the pairs of that log."""
         of_logs = grouped((each for each in self.bounds if each.topic is not None), lambda each: each.log)
         return {log: [*_by_pair(of).values()] for log, of in of_logs.items()}
 
@@ -147,17 +148,17 @@ class ComparedClocks:
     all: AllBounds
     #: As `Clocks.behind`.
     behind: Mapping[str, int]
-    #: The producer that does not count; None: all count.
+    #: The producer that is left out; None: none is.
     but: int | None = None
     #: Clocks whose broker is not known -> how far they may be off, if nothing else tells.
     unknown: Mapping[str, int] = field(default_factory=dict)
 
     def pairs_of(self, clock: str) -> list[ClockBounds]:
-        """What was found of a clock and each other one."""
+        """The bounds of a clock with each other clock."""
         return self._left(self.all.of_clock.get(clock, ()))
 
     def apart_ms(self, left: str, right: str) -> tuple[int, int]:
-        """What the right clock shows less what the left one shows, at least and at most."""
+        """The least and the greatest value of what the right clock shows less what the left one shows, in ms."""
         for pair, sign in (((left, right), 1), ((right, left), -1)):
             of = self.all.of_pair.get(pair)
             if of is not None and (found := of.but(self.but)) is not None and found.pairs >= FEWEST_PAIRS:
@@ -167,18 +168,18 @@ class ComparedClocks:
         return -apart, apart
 
     def off_ms(self, clock: str) -> int:
-        """How far a clock is off, by most others that it was compared with."""
+        """How far a clock is wrong at least, in ms, by most of the clocks that it was compared with."""
         found = self.pairs_of(clock)
         if not found and clock not in self.behind:
             return self.unknown.get(clock, 0)
         return max(_by_most(each.apart_ms for each in found), self.behind.get(clock, 0))
 
     def moved_ms(self, clock: str) -> int:
-        """How far a clock moved, by most others that it was compared with."""
+        """How far a clock moved at least, in ms, by most of the clocks that it was compared with."""
         return _by_most(each.moved_ms for each in self.pairs_of(clock))
 
     def moved_at_ms(self, topic: str, partition: int, leader_epoch: int) -> int:
-        """How far the clock of a leader epoch of a log moved, as pairs of that log show."""
+        """How far the clock of a leader epoch moved at least, in ms, by the pairs in that log alone."""
         of_log = self.all.of_log.get((topic, partition, leader_epoch), ())
         return _by_most(each.moved_ms for each in self._left(of_log))
 
@@ -187,6 +188,6 @@ class ComparedClocks:
 
 
 def _by_most(found: Iterable[int]) -> int:
-    """What most of some show at least; 0 if there are none."""
+    """The value that more than half of the values reach; 0 if there are none."""
     ordered = sorted(found)
     return ordered[(len(ordered) - 1) // 2] if ordered else 0

@@ -38,7 +38,7 @@ class PartitionFacts:
 
     @cached_property
     def judged(self) -> CoverageRow:
-        """The copy that is judged; one that shows nothing, if none is."""
+        """The judged copy; if there is none, a copy that shows nothing."""
         return next((copy for copy in self.copies if copy.is_judged), CoverageRow())
 
     @cached_property
@@ -56,27 +56,29 @@ class CoordinatorLog:
     newest_coordinator_epoch: int | None = None
     last_offset: int | None = None
     last_ms: int | None = None
-    #: The newest record that follows a hole: nothing is missing from there on. None: nothing is missing at all.
+    #: Offset of the newest record directly after a hole: from there on, no record is missing. None: no record is
+    #: missing at all.
     hole_offset: int | None = None
     hole_ms: int | None = None
-    #: Its leader epoch.
+    #: The leader epoch of that record.
     hole_epoch: int | None = None
     #: The newest transaction version of a client in its records.
     highest_transaction_version: int | None = None
-    #: The newest coordinator epoch of a marker of any producer that an id of it has or had.
+    #: The newest coordinator epoch in any marker of the producer ids that its transactional ids have or had.
     newest_marker_epoch: int | None = None
-    #: The newest of those that no record has, where no record is missing, of markers that no decision explains.
+    #: The newest coordinator epoch of a marker that no decision explains, if no record has this epoch although none is
+    #: missing around it.
     lacked_epoch: int | None = None
-    #: The time of the last record in front of where those are missing: nothing before it is lost.
+    #: The time of the last record before the missing epochs: nothing before it is lost.
     lacked_since_ms: int | None = None
-    #: A COMMIT marker of such a producer that no decision of its log explains, by its place.
+    #: The place of a COMMIT marker, of such a producer id, that no decision in the log explains.
     lost_commit: str | None = None
     lost_commit_ms: int | None = None
-    #: The time of the newest record that is left of those in front of that decision.
+    #: The time of the newest surviving record from before the lost decision.
     lost_commit_since_ms: int | None = None
     #: An id whose newest record a console consumer printed, `id in PrepareCommit`: the log has only older ones of it.
     lost_printed: str | None = None
-    #: The producer ids in records that a newer leader truncated, and whether one of these is a decision.
+    #: The producer ids in records that a newer leader truncated, and whether one of these records is a decision.
     truncated_ids: tuple[int, ...] | None = None
     truncates_decisions: bool | None = None
 
@@ -115,7 +117,7 @@ class CoordinatorPartition(PartitionFacts, CoordinatorLog):
 
     @property
     def has_leader(self) -> bool | None:
-        """None: not known for certain."""
+        """Whether the partition has a leader; None if that is not known for certain."""
         return None if self.best is None else self.best.has_leader
 
     @cached_property
@@ -134,10 +136,10 @@ class CoordinatorPartition(PartitionFacts, CoordinatorLog):
 
     @cached_property
     def damaged_offset(self) -> int | None:
-        """Records below this offset are lost in every copy.
+        """The offset below which records are lost in every copy; None if none are.
 
-        Only a copy that contains the damaged offsets, undamaged and not truncated below them, makes up for a damaged
-        one.
+        A copy makes up for a damaged one only if it contains the damaged offsets itself, undamaged and not truncated
+        below them.
         """
         copies = self.captured
         ends = {copy.damage_ends_at for copy in copies}
@@ -157,8 +159,8 @@ class CoordinatorPartition(PartitionFacts, CoordinatorLog):
 
     @cached_property
     def lost_committed(self) -> str | None:
-        """Which committed records earlier audits read, in place of which a newer leader wrote others; None if all are
-        there, or compacted. Kafka: `LeaderEpochFileCache.endOffsetFor`."""
+        """The committed records that an earlier audit read, and that a newer leader has since replaced, in words; None
+        if all are there, or compacted. Kafka: `LeaderEpochFileCache.endOffsetFor`."""
         begun = [each for copy in self.captured for each in copy.leader_epochs or ()]
         for read in self.read_before:
             if None not in (read.topic_id, self.judged.topic_id) and read.topic_id != self.judged.topic_id:
@@ -174,8 +176,8 @@ class CoordinatorPartition(PartitionFacts, CoordinatorLog):
 
     @cached_property
     def lost_led(self) -> str | None:
-        """Which leader of it a checkpoint of another copy shows that lacked records of its log: what that one wrote
-        instead is lost. None if there is none. Kafka: `LeaderEpochFileCache.assign`."""
+        """A leader epoch that a checkpoint of another copy has and the log lacks, in words: what its leader wrote is
+        lost. None if there is none. Kafka: `LeaderEpochFileCache.assign`."""
         begun = self.judged.leader_epochs or ()
         known = {each.leader_epoch for each in begun}
         for each in self.judged.copies_beside or ():
@@ -191,11 +193,12 @@ class CoordinatorPartition(PartitionFacts, CoordinatorLog):
 
     @cached_property
     def lost_tail(self) -> str | None:
-        """Which copy has records that a newer leader truncated, and that may have been committed; None if none has, or
-        if the metadata log shows the elections.
+        """The copy with records that a newer leader truncated although they may have been committed, in words. None if
+        there is none, or if the metadata log shows the elections.
 
-        A broker notes high watermarks only from time to time. So what is above the noted one was not committed only if
-        the broker lived on for longer than that. Kafka: `ReplicaManager.checkpointHighWatermarks`.
+        A broker notes high watermarks only from time to time. So records above the noted one were certainly not
+        committed only if the broker lived longer than that after them. Kafka:
+        `ReplicaManager.checkpointHighWatermarks`.
         """
         ours = elections_of(self.judged.topic_id, self.elections)
         if any(each.offset is not None and not each.is_first for each in ours):
@@ -220,13 +223,13 @@ class CoordinatorPartition(PartitionFacts, CoordinatorLog):
 
     @cached_property
     def losses(self) -> tuple[Loss, ...]:
-        """What shows that decisions of any producer id are lost."""
+        """The evidence that decisions are lost, about whatever producer id."""
         return tuple(_losses_of(self))
 
 
 class Loss(NamedTuple):
-    """What shows that decisions are lost. `since_ms`: the time of a record in front of all of them; None: not known.
-    `until_offset`: the offset of a record behind all of them."""
+    """Evidence that decisions are lost. `since_ms`: the time of a record before all of them; None if not known.
+    `until_offset`: the offset of a record after all of them."""
 
     why: str
     since_ms: int | None = None
@@ -239,7 +242,7 @@ def _losses_of(log: CoordinatorPartition) -> Iterator[Loss]:
     if log.lacked_epoch:
         why = f"a marker that no decision explains has coordinator epoch {log.lacked_epoch}"
         yield Loss(f"{why}, which its log lacks", log.lacked_since_ms)
-    # A log that was read later would have its decision.
+    # A log that was copied later than the marker was written would have its decision.
     if log.lost_commit and is_above(log.known_until_ms, UNKNOWN_CLOCKS_DIFFER_MS + (log.lost_commit_ms or 0)):
         yield Loss(f"no decision explains the COMMIT marker at {log.lost_commit}", log.lost_commit_since_ms)
     if log.lost_printed:
@@ -263,48 +266,47 @@ class Coordinators:
 
     @cached_property
     def losing(self) -> tuple[CoordinatorPartition, ...]:
-        """Those that may have lost decisions."""
+        """The partitions that may have lost decisions."""
         return tuple(each for each in self.logs if each.losses or each.truncated_ids)
 
     @cached_property
     def is_instant_assumed(self) -> bool:
-        """Whether nothing notes when one of them was taken."""
+        """Whether, for at least one of them, nothing notes when it was copied."""
         of_captured = [each.is_instant_assumed for each in self.logs if each.captured]
         return not of_captured or any(of_captured)
 
     @cached_property
     def earliest_captured_at_ms(self) -> int | None:
-        """Earliest instant at which one was taken. What was written later may be in a transaction that it cannot
-        show."""
+        """The earliest instant at which one of them was copied; None if one is not known. Later writes may be in a
+        transaction that this copy does not show."""
         captures = [each.best.captured_at_ms if each.best else None for each in self.logs]
         return None if None in captures else lowest(captures)
 
     @cached_property
     def uncertain_copies(self) -> tuple[str, ...]:
-        """Why the copies do not prove an absence for certain."""
+        """Why the copies do not prove for certain that a record is absent, in words; empty if they do."""
         if not self.logs:
             return ("no partition of __transaction_state was captured",)
         return tuple(text for each in self.logs for text in uncertainties(each))
 
     @cached_property
     def unclean_elections(self) -> tuple[Election, ...]:
-        """Their elections that may have lost records."""
+        """The elections of these partitions that may have lost records."""
         return tuple(one for each in self.logs for one in each.elections if one.may_lose)
 
     @cached_property
     def is_leader_hidden(self) -> bool:
-        """Whether the record that names the leader of one may be lost in the metadata log."""
+        """Whether, for at least one of them, the record that names its leader may be lost in the metadata log."""
         return any(each.best and each.best.is_leader_hidden for each in self.logs)
 
     @cached_property
     def born_ms(self) -> int | None:
-        """When the newest of them was made."""
+        """When the newest of these partitions was made, by the controller's clock; None if not known."""
         return highest(each.born_ms for each in self.logs)
 
 
 def _contains(copy: CoverageRow, end: int, copies: Iterable[CoverageRow]) -> bool:
-    """Whether a copy is whole up to an offset; for the end of the log, up to all that any copy or checkpoint
-    reaches."""
+    """Whether a copy is whole up to an offset. LOG_END: up to all that any copy or checkpoint shows of the log."""
     if not copy.shows_absence or copy.survives_until is None:
         return False
     if end < LOG_END:
@@ -315,8 +317,8 @@ def _contains(copy: CoverageRow, end: int, copies: Iterable[CoverageRow]) -> boo
 
 
 def uncertainties(coordinator: CoordinatorPartition) -> list[str]:
-    """Why a coordinator partition is not known for certain, in words; empty if it is: current, whole, by a certain
-    leader."""
+    """Why a coordinator partition is not known for certain, in words; empty if its copy is current, whole, and of a
+    certain leader."""
     name, best, damaged = (
         f"{TRANSACTION_STATE_TOPIC}-{coordinator.partition}",
         coordinator.best,

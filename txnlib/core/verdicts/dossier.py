@@ -45,9 +45,10 @@ class WrittenMarker:
     epoch: int | None = None
     coordinator_epoch: int | None = None
     ms: int | None = None
-    #: Of the leader that wrote it, whose clock stamped it.
+    #: Epoch of the leader that wrote it, whose clock stamped it.
     leader_epoch: int | None = None
-    #: The first offset that it ended; None if nothing was open. When that was written, and whether by a broker's clock.
+    #: The first offset that it ended; None if nothing was open. When that batch was written, and whether a broker's
+    #: clock says so.
     first_offset: int | None = None
     first_timestamp_ms: int | None = None
     is_broker_clock: bool | None = None
@@ -67,7 +68,7 @@ class CoordinatorDecision:
     first_epoch: int | None = None
     decided_epoch: int | None = None
     coordinator_epoch: int | None = None
-    #: Leader epoch of its last record: whose clock stamped it.
+    #: Leader epoch of its last record, which tells whose clock stamped it.
     stamped_epoch: int | None = None
     transaction_version: int | None = None
     client_transaction_version: int | None = None
@@ -76,7 +77,7 @@ class CoordinatorDecision:
     first_record_offset: int
     last_record_offset: int
     start_ms: int | None = None
-    #: By the value of the record; append times of the Prepare and of the Complete record.
+    #: When it was decided by the value of its record; and the append times of its Prepare and its Complete record.
     said_ms: int | None = None
     prepared_ms: int | None = None
     completed_ms: int | None = None
@@ -100,7 +101,7 @@ class OddStep:
     state_before: str | None = None
     epoch_before: int | None = None
     start_before_ms: int | None = None
-    #: Of the partitions in the record before, those on which the producer has something open.
+    #: Partitions in the record before on which the producer has something open.
     listed_before: tuple[TopicPartition, ...] = ()
     offset: int
     state: str | None = None
@@ -123,14 +124,14 @@ class Hole:
     """Records of a coordinator's log that are missing: those below an offset, or between two."""
 
     end_offset: int
-    #: The newest time of what stands in front of its end, and whose clock that is.
+    #: The newest time before the end of the hole, and the leader epoch that tells whose clock that is.
     ms: int | None = None
     epoch: int | None = None
-    #: The last record in front of it that was read; None: it may begin with the log.
+    #: The last record before the hole that was read; None: the hole may begin with the log.
     after_offset: int | None = None
     after_ms: int | None = None
     after_epoch: int | None = None
-    #: What is missing was written after the copies of one audit, and before those of another one.
+    #: The missing records were written after the copies of `since_run`, and before those of `until_run`.
     since_run: str | None = None
     until_run: str | None = None
 
@@ -147,9 +148,9 @@ class Carried:
     until_offset: int
     until_ms: int | None = None
     until_epoch: int | None = None
-    #: Up to when the copy is known that had it.
+    #: The instant up to which the copy with that record is known.
     copied_ms: int | None = None
-    #: Whether that was its end when it was copied.
+    #: Whether that record was the end of the log when it was copied.
     is_current: bool = False
     #: Whether the producer id was assigned behind the hole.
     is_assigned_behind: bool = False
@@ -175,7 +176,7 @@ class EarlierAudit:
     #: What it read of its coordinator's log.
     carried: Carried | None = None
     safe_to_abort: bool = False
-    #: From when on it called an abort safe.
+    #: The instant from which on it called an abort safe; None if it named none.
     safe_from_ms: int | None = None
 
     @property
@@ -186,8 +187,8 @@ class EarlierAudit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MarkerElsewhere:
-    """A marker of the producer behind the first batch that the judged copy does not have, or of which it has only the
-    bare header of a batch: the cleaner removed the rest."""
+    """A marker of the producer after the first batch that the judged copy lacks, or of which it has only an empty batch
+    header: the log cleaner removed the rest."""
 
     #: Whether it is in a part of the copy that a newer leader truncated.
     is_truncated: bool
@@ -201,8 +202,8 @@ class MarkerElsewhere:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileBeside:
-    """What a producer snapshot or a transaction index of any copy of the partition says of the producer behind its
-    first open batch, also where the log beside the file was not captured or ends earlier."""
+    """What a producer snapshot or transaction index, of any copy of the partition, says of the producer after its first
+    open batch. The log beside the file may end earlier, or may not be captured."""
 
     is_index: bool
     broker: str | None
@@ -254,21 +255,22 @@ class EpochStamps:
 
     #: -1 if the log does not show it.
     leader_epoch: int = -1
-    #: The newest one before the first batch.
+    #: The newest stamp before the first batch.
     before_ms: int | None = None
-    #: The newest one before the end of the last batch.
+    #: The newest stamp before the end of the last batch.
     before_last_ms: int | None = None
-    #: The oldest one from the first batch on, and the oldest one behind the last batch.
+    #: The oldest stamp from the first batch on, and the oldest one after the last batch.
     behind_ms: int | None = None
     behind_last_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepeatedMarker:
-    """A marker of no known transaction that ended nothing and is like the one before: it may have been sent again."""
+    """A marker of no known transaction that ended nothing and equals the marker before it: it may have been sent
+    again."""
 
     marker: WrittenMarker
-    #: The newest marker in front that a known transaction has, and that transaction.
+    #: The newest marker before it that belongs to a known transaction, and that transaction.
     own: WrittenMarker | None = None
     decision: CoordinatorDecision | None = None
 
@@ -286,13 +288,13 @@ class SiblingMarkers:
     newest_unexplained_ms: int | None = None
     newest_unexplained_commit_ms: int | None = None
     newest_unexplained_commit_coordinator_epoch: int | None = None
-    #: Whose clock stamped it.
+    #: Leader epoch of that COMMIT, which tells whose clock stamped it.
     newest_unexplained_commit_leader_epoch: int | None = None
-    #: Of all of them.
+    #: The newest coordinator epoch of all these markers.
     newest_coordinator_epoch: int | None = None
     is_committed: bool = False
     committed_ms: int | None = None
-    #: The newest of these. The others say nothing of them.
+    #: The newest repeated markers. The other fields do not count them.
     repeated: tuple[RepeatedMarker, ...] = ()
 
 
@@ -321,11 +323,12 @@ class OpenSpan:
     checks: tuple[CheckedBatch, ...] = ()
     stamps: tuple[EpochStamps, ...] = ()
     markers_elsewhere: tuple[MarkerElsewhere, ...] = ()
-    #: The last offset of its other batches in other copies.
+    #: The last offset of its batches that only other copies have.
     last_elsewhere_offset: int | None = None
     files_beside: tuple[FileBeside, ...] = ()
     siblings: tuple[SiblingMarkers, ...] = ()
-    #: Of the newest producer snapshot of the judged copy in front that has nothing open of the producer.
+    #: Offset of the newest producer snapshot of the judged copy, before the first batch, in which the producer has
+    #: nothing open.
     closed_offset: int | None = None
     #: The oldest marker here, of any producer, that a captured decision explains.
     oldest_decided_offset: int | None = None
@@ -347,7 +350,8 @@ class OpenSpan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """A transactional id that has, had or will have the producer id, with its last record. By default, nobody's."""
+    """A transactional id that has, had or will have the producer id, with its last record. Without an id, it is a claim
+    of nobody."""
 
     transactional_id: str | None = None
     coordinator_partition: int | None = None
@@ -355,7 +359,7 @@ class Claim:
     #: Offsets of the first and the last surviving record that name the producer id.
     first_record_offset: int | None = None
     last_record_offset: int | None = None
-    #: Whether the first of them is the one that assigned the producer id: Empty, epoch 0. And when it was written.
+    #: Whether the first of these records assigned the producer id (Empty, epoch 0); and when it was written.
     is_first_assigned: bool = False
     created_ms: int | None = None
     #: The newest producer epoch in records that name the producer id.
@@ -370,9 +374,9 @@ class Claim:
     record_offset: int | None = None
     #: Whether the current copy of the coordinator's log reaches beyond the last record and does not contain it.
     is_superseded: bool = False
-    #: The newest hole in front of its last record: when it was written at the latest, and the record behind it.
+    #: When the newest missing record before its last record was written at the latest; None if none is missing.
     hole_ms: int | None = None
-    #: From this offset on, nothing is missing in front of its last record; 0: nothing at all.
+    #: From this offset up to its last record, no record is missing; 0: none at all.
     complete_from: int | None = None
     client_transaction_version: int | None = None
     partitions: tuple[TopicPartition, ...] = ()
@@ -438,7 +442,7 @@ class Dossier:
     decisions: tuple[CoordinatorDecision, ...] = ()
     #: The newest epoch of the producer on any partition.
     newest_epoch: int | None = None
-    #: Transactional ids that have it by the answer of a broker, and of which the log has no record with it.
+    #: Transactional ids that have the producer id by a broker's answer, but not by any record in the log.
     answered_owners: tuple[str, ...] = ()
     #: Names of findings of severity ERROR or CRITICAL about the producer id or its transactional ids.
     alarms: tuple[str, ...] = ()

@@ -24,14 +24,15 @@ Doubt = Callable[[Case, Reason], bool]
 
 
 def _has_loss(case: Case, _reason: Reason) -> bool:
-    """Records missing above the start may have ended the transaction (docs/rules/copies.md#snapshots-and-holes)."""
+    """Whether records are missing above the start that may have ended the transaction
+    (docs/rules/copies.md#snapshots-and-holes)."""
     # A hole in the leader's own copy hides no marker that the leader has.
     is_hole = case.gap_offset is not None and not (case.copy.role == Role.LEADER and case.is_current)
     return is_hole or case.is_tail_lost or case.copy.ends == End.SHORT or ended_by(case) is not None
 
 
 def _is_answered_otherwise(case: Case, reason: Reason) -> bool:
-    """Whether a broker's answer of the time of the capture says otherwise (docs/rules/copies.md#answers-of-brokers)."""
+    """Whether a broker answered otherwise when the capture was taken (docs/rules/copies.md#answers-of-brokers)."""
     is_owned = reason in NOBODY_ENDS_IT and bool(case.dossier.answered_owners)
     return case.is_answered_closed or is_owned
 
@@ -50,9 +51,9 @@ def _newer_record_is_lost(case: Case, _reason: Reason) -> bool:
 
 
 def _coordinator_is_stale(case: Case, reason: Reason) -> bool:
-    """A living id may have continued since (docs/rules/copies.md#current-copies).
+    """Whether its id may have gone on after the copy of its coordinator (docs/rules/copies.md#current-copies).
 
-    A producer id that was given up is never used again, so that stays true.
+    A producer id that was given up is never used again, so a stale copy is enough for it.
     """
     is_stale = case.coordinator_copy.is_other or case.coordinator_copy.ends == End.SHORT
     if case.claim.has_id:
@@ -62,8 +63,8 @@ def _coordinator_is_stale(case: Case, reason: Reason) -> bool:
 
 
 def _committed_since(case: Case) -> bool:
-    """A COMMIT marker that is younger than the last record of the id: its coordinator wrote more than this copy
-    contains.
+    """Whether a COMMIT marker is younger than the last record of the id, so that its coordinator wrote more than this
+    copy contains.
 
     A marker with a coordinator epoch that the coordinator never had does not count.
     """
@@ -77,7 +78,8 @@ def _committed_since(case: Case) -> bool:
 
 
 def _is_compacted(case: Case, reason: Reason) -> bool:
-    """Missing coordinator records that may be younger than the partition's copy may have ended the transaction.
+    """Whether a missing coordinator record may be younger than the partition's copy, and may have ended the
+    transaction.
 
     Source: docs/rules/copies.md#compaction-between-copies.
     """
@@ -99,7 +101,8 @@ def _kept_its_epoch(case: Case) -> bool:
 
 
 def _is_a_followers(case: Case, reason: Reason) -> bool:
-    """Only the snapshot of a follower shows it, and no coordinator lists it, so the leader need not have it open.
+    """Whether only a follower's snapshot shows the transaction, and no coordinator expects it: the leader need not have
+    it open.
 
     Source: docs/rules/copies.md#snapshots-and-holes.
     """
@@ -107,7 +110,8 @@ def _is_a_followers(case: Case, reason: Reason) -> bool:
 
 
 def _is_metadata_lost(case: Case, reason: Reason) -> bool:
-    """Lost records of the metadata log may name other leaders, remove the topic, or change the brokers' limit.
+    """Whether a lost record of the metadata log may name another leader, remove the topic, or change the brokers'
+    limit.
 
     Source: docs/rules/copies.md#damage-to-the-newest-records.
     """

@@ -15,8 +15,8 @@ from txnlib.core.verdicts.dossier import CoordinatorDecision, EarlierAudit, Hole
 
 
 def holes(tonight: Hole | None, by: EarlierAudit | None, newest_record: int | None) -> tuple[Hole, ...]:
-    """What is missing of the records about a producer id, oldest first, in this capture and in what earlier audits
-    read. `by`: the newest one that read this log.
+    """The records about a producer id that are missing both in this capture and in what earlier audits read, oldest
+    first. `tonight`: those missing in this capture. `by`: the newest audit that read this log.
 
     `newest_record`: the offset of the newest record of its id. Compaction removes a record only if a newer one of its
     key is there.
@@ -39,15 +39,15 @@ def holes(tonight: Hole | None, by: EarlierAudit | None, newest_record: int | No
     return (*known, behind)
 
 
-#: Of audits that tell the same one after the other, the first, and these newest ones.
+#: The number of newest audits that are always kept.
 _NEWEST: Final = 4
 
 
 def telling(audits: Sequence[EarlierAudit], named: Collection[str | None]) -> list[EarlierAudit]:
-    """The audits that a world needs, oldest first, of those that saw a transaction: years of nights may have. `named`:
+    """The audits that a world needs, oldest first. If a transaction is open for years, it does not need all. `named`:
     run ids that holes name.
 
-    Those between two that saw the same leader epoch, for the same reason, are left out: they could only tell more
+    An audit between two that saw the same leader epoch, for the same reason, is left out: it could only tell more
     exactly when a decision was complete.
     """
     last = len(audits) - 1
@@ -69,7 +69,8 @@ def _seen(audit: EarlierAudit) -> tuple[int | None, str | None]:
 def with_earlier(
     decisions: Sequence[CoordinatorDecision], earlier: Iterable[CoordinatorDecision]
 ) -> list[CoordinatorDecision]:
-    """The decisions, with those that only an earlier audit read, and what only it read of them."""
+    """The decisions of this capture and of earlier audits. A decision that both read is one, with the records of
+    both."""
     return list(_merged(decisions, list(earlier)))
 
 
@@ -96,7 +97,7 @@ def _merged(
 
 
 def are_one(left: CoordinatorDecision, right: CoordinatorDecision) -> bool:
-    """Whether both are one transaction: their records overlap, or one ends what the other began."""
+    """Whether both are about one transaction: their records overlap, or both began at the same time."""
     if (left.transactional_id, left.coordinator_partition) != (right.transactional_id, right.coordinator_partition):
         return False
     overlap = left.first_record_offset <= right.last_record_offset and (
@@ -106,8 +107,8 @@ def are_one(left: CoordinatorDecision, right: CoordinatorDecision) -> bool:
 
 
 def is_same_transaction(earlier: EarlierAudit, copy: CoverageRow, first_batch_crc: int | None) -> bool | None:
-    """Whether an earlier audit saw this transaction: the same topic id and the same first batch; None if nothing
-    tells."""
+    """Whether an earlier audit saw this transaction: the same topic id and the same first batch; None if neither is
+    known."""
     pairs = ((earlier.topic_id, copy.topic_id), (earlier.first_batch_crc, first_batch_crc))
     known = [left == right for left, right in pairs if left is not None and right is not None]
     if not all(known):

@@ -24,7 +24,7 @@ def files_against(case: CaseFacts) -> list[FileBeside]:
 def ended_by(case: CaseFacts) -> FileBeside | None:
     """The first that shows that it has ended, behind the end of the judged copy; None if none does.
 
-    Up to that end, the judged copy shows itself that it has no marker. What a newer leader truncated ends nothing.
+    Up to that end, the judged copy itself shows that there is no marker. Truncated records end nothing.
     """
     start, end = case.span.start_offset, case.copy.end_offset or 0
     behind = [each for each in files_against(case) if each.end_offset > end and not each.is_truncated]
@@ -42,7 +42,7 @@ def newer_leader(case: CaseFacts) -> CopyBeside | None:
 
 
 def leader_in_words(found: CopyBeside | None) -> str:
-    """What that copy shows, and what to do."""
+    """What the copy with the newer leader epoch shows, and what to do; empty without one."""
     if found is None:
         return ""
     where, since = "the copy", ""

@@ -101,7 +101,7 @@ SENTENCES: Final[Mapping[MarkerState, str]] = {
     MarkerState.PENDING: "the {decision} is decided, but its marker is not here yet",
     MarkerState.UNKNOWN: "not known whether the marker of the {decision} is here: {hidden_by}",
 }
-#: Why a copy does not show a marker: what is true of the copy, and what to say. The first that applies.
+#: Why a copy does not show a marker: a condition on the copy -> what to say. The first one that is true counts.
 HIDDEN_BY: Final[Mapping[str, str]] = {
     "is_gone": "the topic no longer exists",
     "is_not_captured": "no copy of the partition was captured",
@@ -126,7 +126,7 @@ class WholeOutcome(StrEnum):
     COMPLETE = "COMPLETE"
 
 
-#: Whole outcome -> the marker states of which one on any partition is enough, the first outcome that applies.
+#: Whole outcome -> marker states, any one of which leads to it. The first outcome that applies counts.
 WHOLE_OUTCOMES: Final[Mapping[WholeOutcome, frozenset[MarkerState]]] = {
     WholeOutcome.SPLIT: frozenset({_M.CONTRADICTING}),
     WholeOutcome.HALF_MARKED: frozenset({_M.MISSING, _M.PENDING, _M.EARLY}),

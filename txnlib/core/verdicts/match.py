@@ -30,9 +30,10 @@ from txnlib.core.verdicts.dossier import (
 )
 from txnlib.core.verdicts.whose_clock import Clocks, Difference, PartitionClocks
 
-#: What a decision without its marker costs, or a marker of no decision: more than all times of a group together.
+#: Cost of a decision without its marker, or of a marker without a decision: more than the cost of all clocks in a
+#: group.
 _LOSS: Final = 1_000
-#: What it costs to part a pair: more than all losses of a group.
+#: Cost of separating a pair: more than all losses of a group.
 _NEVER: Final = 1_000_000
 
 
@@ -49,10 +50,10 @@ def marker_epoch(decision: CoordinatorDecision) -> int | None:
 
 
 def began_later_by_epoch(decision: CoordinatorDecision, span: OpenSpan) -> bool:
-    """Whether none of the open records is of a transaction: its first record would have raised the epoch of the
-    producer here.
+    """Whether none of the open records is of the decided transaction, by their epoch: its first record would have
+    raised the producer epoch here.
 
-    Its records were lost with a former leader, or never arrived.
+    So its records were lost with a former leader, or never arrived.
     """
     epoch = marker_epoch(decision)
     if epoch is None:
@@ -61,9 +62,10 @@ def began_later_by_epoch(decision: CoordinatorDecision, span: OpenSpan) -> bool:
 
 
 def has_own_epoch(decision: CoordinatorDecision) -> bool:
-    """Whether no other decision ends records of its epoch: the client used transactions v2, so the end raised it.
+    """Whether records of this epoch can only be of this transaction: its client used transactions v2, so its end raised
+    the epoch.
 
-    The transactions of other clients share an epoch, also where the coordinator raises it to abort one of them.
+    Transactions of other clients share an epoch, even if the coordinator raises it to abort one of them.
     """
     began, ended = decision.first_epoch, decision.decided_epoch
     is_raised = began is not None and ended is not None and ended > began
@@ -71,8 +73,8 @@ def has_own_epoch(decision: CoordinatorDecision) -> bool:
 
 
 def is_of_its_kind(decision: CoordinatorDecision, marker: WrittenMarker) -> bool:
-    """Whether a marker has the type, the epoch and the coordinator of a decision. A field that a dump does not print
-    always fits."""
+    """Whether a marker agrees with a decision in type, producer epoch and coordinator epoch. A field that a dump does
+    not print always agrees."""
     epoch = marker_epoch(decision)
     if marker.type not in (None, decision.outcome) or (epoch is not None and marker.epoch != epoch):
         return False
@@ -86,18 +88,18 @@ def is_of_its_kind(decision: CoordinatorDecision, marker: WrittenMarker) -> bool
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """How the clocks of one partition are compared with those of the coordinators.
+    """How the clocks of one partition compare with those of the coordinators.
 
-    `is_strict`: whether two clocks that were never compared agree with nothing better than with anything else that
-    such clocks allow.
+    `is_strict`: whether clocks that were never compared never agree well (0), however near their times are.
     """
 
     clocks: PartitionClocks
     is_strict: bool = False
 
     def cost(self, decision: CoordinatorDecision, marker: WrittenMarker) -> int | None:
-        """How badly clocks agree that a marker is a decision's; None if it cannot be: another type or epoch, an older
-        coordinator, or it was not written from the decision on, and before its completion."""
+        """How badly the clocks agree that a marker carries out a decision: 0 is well. None if the marker cannot: its
+        type or epoch differs, its coordinator is older, or it was not written between the decision and its
+        completion."""
         if not is_of_its_kind(decision, marker):
             return None
         since, until = decided_ms(decision), clock_ms(decision.completed_ms)
@@ -108,8 +110,8 @@ class Comparison:
     def hidden_cost(
         self, before: CoordinatorDecision | None, marker: WrittenMarker, after: CoordinatorDecision | None
     ) -> int | None:
-        """The same of a decision that no record shows, between two that are known: behind the completion of the one,
-        and before the other began."""
+        """As `cost`, of a decision that no record shows: the marker was written after `before` was completed, and
+        before the transaction of `after` began."""
         since: int | None = 0
         until: int | None = 0
         if before is not None:
@@ -121,11 +123,12 @@ class Comparison:
         return _worst(since, until)
 
     def stamped(self, decision: CoordinatorDecision, marker: WrittenMarker) -> Difference:
-        """The clock that stamped a marker less the one that stamped the last record of a decision."""
+        """The clock that stamped a marker, less the clock that stamped the last record of a decision."""
         return self.clocks.difference(decision.coordinator_partition, decision.stamped_epoch, marker.leader_epoch)
 
     def prepared(self, decision: CoordinatorDecision, marker: WrittenMarker) -> Difference:
-        """The same of its Prepare record, which another leader may have stamped."""
+        """The clock that stamped a marker, less the clock that stamped the Prepare record of a decision, which another
+        leader may have written than its last record."""
         is_shown = decision.stamped_epoch is not None and decision.coordinator_epoch is not None
         epoch = decision.coordinator_epoch if is_shown else decision.stamped_epoch
         return self.clocks.difference(decision.coordinator_partition, epoch, marker.leader_epoch)
@@ -152,10 +155,11 @@ def _worst(left: int | None, right: int | None) -> int | None:
 
 
 def may_be_again(decision: CoordinatorDecision, own: WrittenMarker, marker: WrittenMarker) -> bool:
-    """Whether a marker may be the one of a decision, sent again: both are written before the decision is completed.
+    """Whether a marker may repeat `own`, the marker of a decision: a coordinator writes both before it completes the
+    decision.
 
-    A later coordinator sends all again. The same one repeats a marker whose answer it did not get. Kafka:
-    `TransactionMarkerRequestCompletionHandler.onComplete`, which puts it into the queue again.
+    A later coordinator sends all markers again. The same coordinator sends one again if it got no answer. Kafka:
+    `TransactionMarkerRequestCompletionHandler.onComplete`, which puts the marker into the queue again.
     """
     if own.leader_epoch != marker.leader_epoch:
         return True
@@ -168,12 +172,13 @@ def may_be_again(decision: CoordinatorDecision, own: WrittenMarker, marker: Writ
 
 # ---- The histories of one partition
 
-#: How many decisions and how many markers a history has told.
+#: The numbers of decisions and of markers that a history has passed.
 _Told: TypeAlias = tuple[int, int]
 
 
 class _Step(NamedTuple):
-    """A decision with its marker and the repeats of that, or without; or a marker of no known decision."""
+    """A step of a history: a decision with its marker and repeats of it, or without a marker; or a marker of no known
+    decision."""
 
     since: _Told
     until: _Told
@@ -186,18 +191,18 @@ class Marked:
     """A decision, and what the histories say of its marker."""
 
     of: CoordinatorDecision
-    #: The markers that it may have; None among them: it may have none.
+    #: The markers that may carry out the decision; None is among them if it may have none.
     markers: tuple[WrittenMarker | None, ...] = (None,)
-    #: Whether any marker may be its own, by its kind and by clocks, whatever is lost.
+    #: Whether at least one marker agrees with it in kind and time, whatever was lost.
     may_have_one: bool = False
-    #: Whether its marker fits no other decision as well.
+    #: Whether its marker fits this decision better than any other one.
     is_alone: bool = False
     #: Whether its marker may have been in a part of the log that is deleted.
     may_be_deleted: bool = False
 
     @property
     def is_marked(self) -> bool | None:
-        """Whether its marker is here; None if histories differ, or if the relevant records are gone."""
+        """Whether its marker is here; None if histories differ, or if records that would tell are gone."""
         if None not in self.markers:
             return True
         is_known = len(self.markers) == 1 and not self.may_have_one and self.lists_partition
@@ -218,19 +223,19 @@ class Histories:
     compared: Comparison
     #: Whether the marker of a decision may have been in a part of the log that is deleted.
     may_be_deleted: Callable[[CoordinatorDecision], bool]
-    #: Whether what is deleted may be behind a marker that is left.
+    #: Whether a deleted part of the log may lie after a marker that is left.
     has_hole: bool = False
-    #: Whether decisions in front of one may be hidden; None: behind the last.
+    #: Whether decisions that no record shows may come before a decision; None: after the last one.
     hides: Callable[[CoordinatorDecision | None], bool]
 
     @cached_property
     def fits(self) -> list[list[int | None]]:
-        """How badly clocks agree that each marker is each decision's."""
+        """For each decision, `Comparison.cost` of each marker."""
         return [[self.compared.cost(each, marker) for marker in self.markers] for each in self.decisions]
 
     @cached_property
     def costs(self) -> list[list[int | None]]:
-        """The same, and a pair is of each other only."""
+        """As `fits`, but the decision and the marker of a pair fit nothing else: None."""
         rows, columns = {}, {}
         for row, column in self.pairs:
             rows[row], columns[column] = column, row
@@ -241,8 +246,8 @@ class Histories:
 
     @cached_property
     def pairs(self) -> list[tuple[int, int]]:
-        """Decisions that are complete, with the markers that clocks show to be theirs: neither has another one at its
-        time. None of two that contradict the order."""
+        """The numbers of completed decisions and of their markers, if clocks leave no choice: the decision fits no
+        other marker, and the marker no other decision. Pairs that contradict the order of another pair are left out."""
         shown = [(row, at) for row, of in enumerate(self.fits) for at, cost in enumerate(of) if cost == 0]
         rows, columns = Counter(row for row, _ in shown), Counter(at for _, at in shown)
         alone = [
@@ -251,7 +256,7 @@ class Histories:
         return [(row, at) for row, at in alone if all((row < r) == (at < a) for r, a in alone if row != r)]
 
     def marked(self) -> list[Marked]:
-        """What the histories that lose least say of each decision."""
+        """For each decision, what the histories that lose least say of its marker."""
         steps, end = [*self._steps()], (len(self.decisions), len(self.markers))
         so_far, left = {(0, 0): 0}, {end: 0}
         for each in steps:
@@ -320,7 +325,8 @@ class Histories:
 
 
 def _must_be_marked(decision: CoordinatorDecision) -> bool:
-    """Whether its marker was written here. Kafka: `TransactionMarkerChannelManager.maybeWriteTxnCompletion`."""
+    """Whether a decision has certainly written its marker, because it is completed and its partitions are known. Kafka:
+    `TransactionMarkerChannelManager.maybeWriteTxnCompletion`."""
     return decision.completed_ms is not None and decision.partitions is not None
 
 
@@ -336,8 +342,8 @@ def _lower(costs: dict[_Told, int], told: _Told, cost: int) -> None:
 
 
 def with_unexplained(markers: SiblingMarkers, clocks: PartitionClocks, producer_epoch: int) -> SiblingMarkers:
-    """The markers of a partition, in which a marker like the one before counts as unexplained if it was not sent again
-    for the same decision.
+    """The markers of another partition. A marker that looks like the one before it also counts as unexplained, unless
+    it was sent again for the same decision.
 
     `producer_epoch`: that of the open records.
     """
@@ -372,11 +378,11 @@ def _is_sent_again(repeated: RepeatedMarker, clocks: PartitionClocks) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MarkerGroup:
-    """Decisions about a producer on a partition, and its markers there, from one pair that Spark found to the next."""
+    """The decisions about a producer on a partition, and its markers there, from one certain pair to the next."""
 
     topic: str
     partition: int
-    #: Whether it begins with a pair, so that nothing in front of it matters.
+    #: Whether the group begins with a pair, so that nothing before the group matters.
     has_pair: bool = False
     decisions: tuple[CoordinatorDecision, ...]
     markers: tuple[WrittenMarker, ...]
@@ -384,14 +390,15 @@ class MarkerGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredMatch:
-    """The number of a decision's marker in its group; or the offsets of those that it may have, if histories differ."""
+    """What is stored of a decision's marker: its number in the group; or the offsets of several possible ones, if
+    histories differ."""
 
     number: int | None = None
     possible_offsets: tuple[int, ...] | None = None
 
 
 def stored_match(group: MarkerGroup, clocks: Clocks) -> list[StoredMatch]:
-    """For each decision, what is stored of its marker. Of a large group, only the newest are compared."""
+    """What is stored of the marker of each decision, in order. In a large group, only the newest are compared."""
     decisions, markers = group.decisions[-MOST_MARKERS:], group.markers[-MOST_MARKERS:]
     compared = Comparison(clocks.of(group.topic, group.partition))
     is_whole = (decisions, markers) == (group.decisions, group.markers)
@@ -405,7 +412,7 @@ def stored_match(group: MarkerGroup, clocks: Clocks) -> list[StoredMatch]:
         markers=markers,
         compared=compared,
         may_be_deleted=may_be_deleted,
-        # Compaction keeps the newest record of an id, so what it hides is in front of all that is left.
+        # Compaction keeps the newest record of an id, so decisions that it hides come before all that are left.
         hides=lambda decision: decision in decisions[:1] and not (is_whole and group.has_pair),
     ).marked()
     numbers = {marker.offset: number for number, marker in enumerate(group.markers)}

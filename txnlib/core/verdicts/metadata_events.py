@@ -37,7 +37,7 @@ def events(case: Case) -> dict[str, Event | None]:
     since = since_ms(case)
 
     def is_since(event: Event) -> bool:
-        """Whether it is not older. Those that only a snapshot shows have no time."""
+        """Whether an event is not older than that. Events that only a snapshot shows have no time."""
         return since is not None and event.at_ms is not None and event.at_ms >= since - CLOCKS_DIFFER_MS
 
     elections, led = list(filter(is_since, case.place.elections)), case.coordinator.elections
@@ -55,12 +55,12 @@ def events(case: Case) -> dict[str, Event | None]:
             ),
             None,
         ),
-        # It led the coordinator's partition when it was fenced, or just before it lost that.
+        # The broker led the coordinator's partition when it was fenced, or lost the leadership just before.
         "fenced_coordinator": next(
             (each for each in case.facts.fenced if is_since(each) and any(_leads(one, each) for one in led)), None
         ),
         "lowered_feature": next(filter(is_since, case.facts.lowered), None),
-        # Only a snapshot is left, which does not show when it was.
+        # Only a snapshot shows the election, and not when it was.
         "undated_unclean_election": next(
             (each for each in case.place.elections if each.is_unclean and each.at_ms is None), None
         ),
@@ -86,7 +86,8 @@ def is_leaderless(case: Case) -> bool:
 
 
 def is_coordinator_leaderless(case: Case) -> bool:
-    """The same of the coordinator's partition."""
+    """Whether the metadata log shows that the coordinator's partition has no leader now, and nothing newer says
+    otherwise."""
     elections = case.coordinator.elections
     return case.coordinator.has_leader is False and bool(elections) and elections[-1].leader is None
 
@@ -133,7 +134,7 @@ def _place(event: Event) -> str:
 
 
 def lacks_marker(case: Case) -> bool:
-    """Its coordinator decided a transaction with this partition, and the marker is missing here."""
+    """Whether its coordinator decided a transaction with this partition, and the marker is missing here."""
     decision = case.decision
     if decision is not None and decision.is_marked is False and decision.lists_partition:
         return True
@@ -164,7 +165,7 @@ def may_be_lost_by_election(case: Case) -> bool:
 
 
 def is_dropped_without_leader(case: Case) -> bool:
-    """The partition had no leader at some time from the decision to its completion."""
+    """Whether the partition had no leader at some time between the decision and its completion."""
     none = events(case)["leaderless"]
     decided = case.commit_due or case.decision
     completed = None if decided is None else decided.of.completed_ms

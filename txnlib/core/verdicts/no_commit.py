@@ -34,7 +34,8 @@ class Answer:
 
     #: The third statement of the proof.
     no_commit: Proof
-    #: The newest decision that lists the partition and may include open records, though no marker here can be its own.
+    #: The newest decision that lists the partition and may include open records, but whose marker is certainly not
+    #: here.
     unmarked: CoordinatorDecision | None = None
     #: What shows that its coordinator lost decisions; None if nothing does.
     lost_decisions: str | None = None
@@ -58,8 +59,8 @@ def _is_unmarked(scene: Worlds, number: int) -> bool:
 
 
 def _no_commit(scene: Worlds) -> Proof:
-    """The third statement of the proof: some world exists, and in none of them does a COMMIT include open records and
-    lack its marker. What it says is the world that was found, or what closes every other one."""
+    """The third statement of the proof: some world exists, and in no world does a COMMIT include open records and lack
+    its marker. Its words are the world that was found, or the facts that exclude every such world."""
     seen, owned = 0, set[int]()
     try:
         if scene.contradiction is not None:
@@ -113,8 +114,8 @@ def commits(scene: Worlds, world: World) -> Iterator[Covering]:
 
 
 def _lost_of_its_epoch(scene: Worlds, world: World, only: int) -> Iterator[Covering]:
-    """The ways in which the coordinator lost a COMMIT of exactly the open records, and then decided again. An epoch of
-    its own is that of no other transaction; but where its first record is lost, it is handed out again."""
+    """The ways in which the coordinator lost a COMMIT of exactly the open records, and then decided them again. No
+    other transaction has their epoch, unless their first record is lost: then the epoch is handed out again."""
     for way in scene.hidden(world.times, NO_RECORD, scene.decisions[only].first_record_offset):
         times = Times(way.times)
         is_between = times.precedes(begun(only), decided(NO_RECORD)) and times.precedes(
@@ -125,7 +126,7 @@ def _lost_of_its_epoch(scene: Worlds, world: World, only: int) -> Iterator[Cover
 
 
 def _may_have_epoch(scene: Worlds, decision: CoordinatorDecision) -> bool:
-    """Whether some open record may be of the transaction, by its epoch."""
+    """Whether some open record may belong to the transaction of a decision, by its epoch."""
     epoch, span = marker_epoch(decision), scene.case.span
     if epoch is None:
         return True
@@ -134,7 +135,8 @@ def _may_have_epoch(scene: Worlds, decision: CoordinatorDecision) -> bool:
 
 
 def _is_only_decision(scene: Worlds, decision: CoordinatorDecision) -> bool:
-    """Whether a decision is of exactly the open records: it has an epoch of its own, the one after theirs."""
+    """Whether a decision is about exactly the open records: no other decision is about their epoch, and its own is the
+    next one."""
     span = scene.case.span
     is_v2 = (decision.transaction_version or 0) >= 2 and has_own_epoch(decision)
     is_next = marker_epoch(decision) == span.producer_epoch + 1 and span.first_epoch == span.producer_epoch
@@ -142,8 +144,8 @@ def _is_only_decision(scene: Worlds, decision: CoordinatorDecision) -> bool:
 
 
 def _is_aborted(scene: Worlds, times: Times, number: int) -> bool:
-    """Whether the first batch was certainly written after a known transaction began that was aborted, and no record
-    is missing behind that."""
+    """Whether the first batch was certainly written after the start of a transaction that was aborted, and no record
+    after that start is missing."""
     decision, holes = scene.decisions[number], scene.case.holes
     is_last = not holes or holes[-1].end_offset <= decision.first_record_offset
     is_abort = decision.outcome == "ABORT" and bool(scene.lists_partition(decision))
@@ -151,8 +153,8 @@ def _is_aborted(scene: Worlds, times: Times, number: int) -> bool:
 
 
 def _is_in_front(way: Hidden, number: int) -> bool:
-    """Whether the first batch, or the hidden decision, was certainly in front of the end of this one. What a
-    coordinator lost may be behind all that it has."""
+    """Whether the first batch or the hidden decision certainly came before a decision was completed. Records that a
+    coordinator lost may come after all that it has."""
     return not all(Times(way.times).precedes(complete(number), each) for each in (FIRST, decided(NO_RECORD)))
 
 
@@ -175,7 +177,7 @@ def _says(scene: Worlds, found: Covering) -> str:
 
 
 def _unexplained(scene: Worlds) -> str:
-    """What no world explains."""
+    """Why no world exists: the marker or decision that none explains."""
     for each in scene.case.unexplained_commits:
         if not scene.are_siblings_explained(scene.times):
             return (
@@ -192,7 +194,7 @@ def _unexplained(scene: Worlds) -> str:
 
 
 def _must_have_marker(scene: Worlds, number: int) -> bool:
-    """Whether a decision has written a marker here, and none that is left can be its own."""
+    """Whether a decision has certainly written its marker here, although no marker that is left can be it."""
     if not is_complete(scene.decisions[number]) or scene.is_deleted(scene.times, number):
         return False
     return not scene.may_have_marker(number)
@@ -230,8 +232,8 @@ def _due(scene: Worlds, number: int) -> str:
 
 
 def _closed(scene: Worlds, owned: Collection[int]) -> tuple[str, tuple[str, ...]]:
-    """What is proven, and the facts that close every world in which a COMMIT includes open records. `owned`: the
-    decisions that have a marker here, in any world."""
+    """The proven statement, and the facts that exclude every world in which a COMMIT includes open records. `owned`:
+    the decisions that have a marker here in some world."""
     case, numbers = scene.case, [each for each in range(len(scene.decisions)) if each not in owned]
     own = [
         each

@@ -69,13 +69,13 @@ NOBODY_ENDS_IT: Final = frozenset(
 )
 #: Reasons by the records that mean that the coordinator will end the transaction.
 EXPECTED_BY_RECORDS: Final = frozenset({Reason.EXPECTED, Reason.TWO_PHASE_COMMIT})
-#: Those that mean that it has decided, and the marker is missing here.
+#: Reasons by the records that mean that the coordinator has decided, and its marker is missing here.
 DECIDED_BY_RECORDS: Final = frozenset({Reason.MARKER_PENDING, Reason.MARKER_REFUSED})
 #: Reasons of a verdict that mean that the coordinator will end the transaction.
 EXPECTED_REASONS: Final = frozenset(
     {Reason.EXPECTED, Reason.OVERDUE, Reason.TIMEOUT_NOT_PASSED, Reason.TWO_PHASE_COMMIT}
 )
-#: Those of which the coordinator aborts the transaction when its timeout has passed.
+#: Reasons that mean that the coordinator aborts the transaction once its timeout has passed.
 TIMED_REASONS: Final = EXPECTED_REASONS - {Reason.TWO_PHASE_COMMIT}
 
 
@@ -190,7 +190,7 @@ def fields_of(case: Case) -> dict[str, object]:
 
 
 class LastRecord(Enum):
-    """What the id's last record makes of this partition."""
+    """What the last record of the id says of this partition."""
 
     NOTHING = "NOTHING"  # Empty, Complete, or a transaction without this partition
     ONGOING = "ONGOING"
@@ -253,7 +253,7 @@ def reason_by_records(case: Case) -> Reason:
 
 
 def last_record(case: Case) -> LastRecord:
-    """What the id's last record makes of this partition."""
+    """What the last record of the id says of this partition."""
     if not case.is_listed:
         return LastRecord.NOTHING
     # The coordinator aborts a transaction in PrepareEpochFence. It is never written, so a record with it is a finding,
@@ -283,7 +283,8 @@ def marker_state(case: Case) -> DecisionMarker:
 
 
 def cluster_version(case: Case) -> int | None:
-    """The transaction version of a coordinator's own abort: that of the cluster, which a client of version 2 proves."""
+    """The transaction version with which a coordinator aborts: that of the cluster. A client of version 2 proves 2;
+    None if unknown."""
     if case.facts.transaction_version is not None:
         return case.facts.transaction_version
     shown = case.claim.client_transaction_version

@@ -24,7 +24,8 @@ from txnlib.core.verdicts.earlier_audits import telling
 from txnlib.core.verdicts.match import decided_ms
 from txnlib.core.verdicts.times import Times
 
-#: Of more decisions or markers, only the newest are compared. Bounding instants takes cubic time.
+#: Above the first number of decisions or markers, only the newest are compared; above the second, none. Bounding
+#: instants takes cubic time.
 COMPARED: Final = 12
 MOST_COMPARED: Final = 40
 #: Instants by name.
@@ -72,7 +73,8 @@ class Scene:
         self.contradiction = next((says for says, step in steps.items() if not step()), None)
 
     def _cut(self) -> None:
-        """Leaves out what is in front of the newest decision whose marker is surely here: it decides nothing behind."""
+        """Leaves out all that comes before the newest decision whose marker is certainly here: it has no effect on what
+        comes after."""
         if (own := self.case.own) is not None and (marked := own.markers[0]) is not None:
             newest, since = own.of, marked.offset
             self.markers = [each for each in self.markers if each.offset >= since]
@@ -85,13 +87,13 @@ class Scene:
 
     @cached_property
     def audits(self) -> list[EarlierAudit]:
-        """The earlier audits that tell something of it."""
+        """The earlier audits of which a world needs to know."""
         return telling(self.case.earlier, [run for hole in self.case.holes for run in (hole.since_run, hole.until_run)])
 
     # ---- CLOCKS
 
     def clock(self, leader_epoch: int | None) -> str:
-        """That of the partition's leader in a leader epoch."""
+        """The name of the clock of the partition's leader in a leader epoch."""
         return self.case.clocks.name(leader_epoch)
 
     def coordinators_clock(self, partition: int, leader_epoch: int | None) -> str:
@@ -104,13 +106,14 @@ class Scene:
     def _shows(
         self, times: Times, instant: str, log: tuple[str, int], leader_epoch: int | None, ms: int | None
     ) -> bool:
-        """Demands that the clock of a leader epoch of a log showed a time at an instant, as far as it moved."""
+        """Demands that a clock showed the time `ms` at an instant, give or take how far it moved: the clock of that
+        leader epoch of a log. Returns False if that contradicts the rest."""
         clock = self.case.facts.clocks.name(*log, leader_epoch)
         return times.shows(instant, clock, ms, self.case.moved_ms(*log, leader_epoch))
 
     @cached_property
     def clocks(self) -> list[str]:
-        """Those that stamped a fact of the case."""
+        """The names of the clocks that stamped a fact of the case."""
         case, number = self.case, self.case.claim.coordinator_partition
         epochs = {*(each.leader_epoch for each in self.markers), *(each.leader_epoch for each in case.span.stamps)}
         names = {self.clock(each) for each in (*epochs, case.first_leader_epoch)}
@@ -126,7 +129,8 @@ class Scene:
         return sorted(names)
 
     def _compare_clocks(self) -> bool:
-        """How far any two of them differ. A clock is true time less what it shows."""
+        """Demands that any two clocks differ as far as they were compared. A clock is true time less what it shows.
+        Returns False if that is impossible."""
         are_compared = all(
             self.times.differ(left, right, *self.case.compared_clocks.apart_ms(left, right))
             for number, left in enumerate(self.clocks)
@@ -137,7 +141,8 @@ class Scene:
         return are_compared
 
     def knows_clock(self, times: Times, clock: str) -> bool:
-        """Demands that a clock that was compared with no other differs from each as far as such clocks may."""
+        """Demands that a clock that was never compared differs from each other clock by no more than such clocks may.
+        Returns False if that is impossible."""
         apart = UNKNOWN_CLOCKS_DIFFER_MS
         return all(times.differ(each, clock, -apart, apart) for each in self.clocks)
 
@@ -186,22 +191,23 @@ class Scene:
         return is_possible
 
     def has_read(self, seen: EarlierAudit, decision: CoordinatorDecision) -> bool:
-        """Whether an earlier audit read all of a decision, which was complete before its copy of the partition."""
+        """Whether an earlier audit read all records of a decision, and the decision was complete before that audit's
+        copy of the partition."""
         read = seen.carried
         if read is None or read.coordinator_partition != decision.coordinator_partition:
             return False
         return decision.last_record_offset <= read.until_offset and self.is_before(seen, decision.completed_ms)
 
     def is_before(self, seen: EarlierAudit, ms: int | None) -> bool:
-        """Whether what an earlier audit read of the coordinator was stamped before its copy of the partition was made.
-        If that was no older than the coordinator's, no clocks need to be compared: it has what was written before."""
+        """Whether a time of the coordinator, in a record that an earlier audit read, is before that audit's copy of the
+        partition. If both its copies are of one instant, clocks need not be compared."""
         is_first = seen.carried is not None and seen.carried.copied_ms == seen.copied_ms
         margin = 0 if is_first else self.case.clocks_differ_ms
         return ms is not None and seen.copied_ms is not None and ms <= seen.copied_ms - margin
 
     def _honest_stamps(self) -> list[Stamp]:
-        """The stamps around the first and the last batch, but for those that contradict another one: which of the two
-        lies is not known."""
+        """The stamps around the first and the last batch. Stamps that contradict each other are left out: nothing shows
+        which of them is wrong."""
         found = [
             Stamp(
                 f"{name} in leader epoch {each.leader_epoch}",
@@ -236,7 +242,8 @@ class Scene:
 
     @cached_property
     def lost_markers(self) -> str | None:
-        """What may have lost an acknowledged marker of the partition behind the first batch; None if nothing can."""
+        """What may have lost an acknowledged marker after the first batch of the partition, in words; None if nothing
+        can."""
         if self._lost_some_time is not None:
             return self._lost_some_time
         first, newest = self.case.first_leader_epoch, self.case.newest_leader_epoch
@@ -244,7 +251,7 @@ class Scene:
 
     @cached_property
     def _lost_some_time(self) -> str | None:
-        """What may have lost it, under whichever leader epoch."""
+        """What may have lost a marker in any leader epoch, in words; None if nothing can."""
         case = self.case
         if case.truncated_markers:
             return f"a marker of it was lost: {', '.join(case.truncated_markers)}"
@@ -261,7 +268,8 @@ class Scene:
         return None
 
     def _lost_between(self, first: int, newest: int) -> str | None:
-        """Which of the leader epochs behind the first one, up to the newest, may have lost a marker; None if none."""
+        """How a leader epoch above the first and up to the newest may have lost a marker, in words; None if none
+        can."""
         case = self.case
         waits = is_from(_DROPS_MARKERS_FROM, case.kafka_version) is False
         for each in case.elections:
@@ -289,10 +297,10 @@ class Scene:
 
     @cached_property
     def _is_beyond(self) -> bool:
-        """Under transactions v2, every record is registered. So open records of an older epoch than the coordinator's
-        have lost their marker."""
+        """Whether the open records have lost their marker under transactions v2: their epoch is older than the
+        coordinator's, and v2 registers every record."""
         claim = self.case.claim
-        # The epoch of an id that went on with another producer id is of that one.
+        # If the id went on with another producer id, its epoch says nothing of this one.
         known = None if claim.owner == Owner.ROTATED else claim.producer_epoch
         return self.case.may_be_v2 and (known is None or known > self.case.span.producer_epoch)
 
@@ -302,18 +310,19 @@ class Scene:
         return self.lost_behind(None)
 
     def lost_behind(self, offset: int | None) -> str | None:
-        """The same, of what may have been behind an offset of its log; None: anywhere.
+        """What shows that the coordinator lost a decision after an offset of its log, in words; None if nothing does.
+        `offset` None: anywhere.
 
-        What was lost behind a record is of no producer id that is older than that record and that no coordinator knows:
-        the log would still have its assignment. So such an id had expired.
+        If no coordinator knows the producer id, records lost after a record of theirs concern it only if it is younger
+        than that record: the log would still have its assignment.
         """
         is_nobodys = self.case.claim.is_nobodys
         found = (each for each in self._losses() if not is_nobodys or self._may_be_since(each.since_ms))
         return next((each.why for each in found if offset is None or each.until_offset > offset), None)
 
     def _may_be_since(self, ms: int | None) -> bool:
-        """Whether all that is known of the producer id may be younger than a record of a coordinator, whose clock was
-        not compared."""
+        """Whether all that is known of the producer id may be younger than a coordinator's record at `ms`, whose clock
+        was never compared."""
         found, since = Times(self.times), f"record at {ms}"
         if not self.knows_clock(found, _LOSER) or not found.shows(since, _LOSER, ms):
             return True
@@ -321,7 +330,7 @@ class Scene:
         return all(Times(found).precedes(since, each) for each in known)
 
     def _losses(self) -> Iterator[Loss]:
-        """What shows that decisions are lost: of each log, and of the producer id."""
+        """What shows that decisions are lost: in the log of each coordinator, and about the producer id."""
         case, claim = self.case, self.case.claim
         facts = case.facts
         logs = facts.all_coordinators if claim.is_nobodys else facts.coordinators_of((claim.coordinator_partition,))
@@ -360,7 +369,7 @@ class Scene:
 
 
 class Stamp(NamedTuple):
-    """A time that a broker's clock showed when something was written in front of a batch, or behind one."""
+    """A time that a broker's clock showed when something was written before a batch, or after it."""
 
     name: str
     earlier: str | None

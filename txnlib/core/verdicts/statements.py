@@ -34,8 +34,8 @@ STATEMENTS: Final[Mapping[Statement, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """One statement: whether it holds; what holds, or what fails and what would settle it; and its witnesses, in
-    words."""
+    """One statement. `says`: what holds; or else what fails, and what would settle it. `witnesses`: what shows that it
+    holds, in words."""
 
     name: Statement
     holds: bool

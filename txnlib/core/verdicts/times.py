@@ -16,9 +16,10 @@ _UNBOUNDED: Final = 10**18
 
 
 class Times:
-    """Instants and clocks by name, with the bounds of their differences, kept closed under the shortest path.
+    """Instants and clocks by name, and how far any two can be apart: always the shortest paths of all constraints so
+    far.
 
-    A clock is a name, too: true time less what it shows. Floyd and Warshall's closure, one constraint at a time.
+    A clock is a name, too: true time less what it shows. `add` updates Floyd and Warshall's closure by one constraint.
     """
 
     def __init__(self, like: Times | None = None) -> None:

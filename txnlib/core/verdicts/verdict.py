@@ -207,7 +207,7 @@ def explain(reason: Reason, case: Case, at_ms: int) -> str:
 
 
 def coordinator_log(coordinator_partition: int | None) -> str:
-    """The log of a coordinator in words. Which one it is, is not known of a producer id that nobody owns."""
+    """The log of a coordinator in words; not which one, if no transactional id is known for the producer id."""
     return (
         "a coordinator partition"
         if coordinator_partition is None

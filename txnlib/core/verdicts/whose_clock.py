@@ -23,14 +23,15 @@ from txnlib.core.verdicts.dossier import CoordinatorDecision
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """The clock of a partition's leader less that of a coordinator. One clock: all are 0."""
+    """The clock of a partition's leader less the clock of a coordinator's leader. If both are one clock, all fields are
+    0."""
 
     offset_ms: int = 0
     #: The measured error of the offset.
     error_ms: int = 0
-    #: How far the two may differ beside the offset, at worst: clocks drift.
+    #: How far, at worst, the difference may deviate from the offset, because clocks drift.
     differ_ms: int = 0
-    #: What a single pair shows, too little for an estimate: the offset is not above it.
+    #: An upper limit of the offset, if there are too few pairs for an estimate.
     shown_ms: int = 0
 
     @property
@@ -52,7 +53,8 @@ class MeasuredClocks(Difference):
 
 
 def clock_of(topic: str, partition: int, leader: str | None) -> str:
-    """The name of the clock that stamps a partition: its leader, or a clock of its own if none is known."""
+    """The name of the clock that stamps a partition: that of its leader; if none is known, a name that only this
+    partition has."""
     return f"{topic}-{partition}" if leader in (None, NO_LEADER) else str(leader)
 
 
@@ -63,7 +65,7 @@ def newest_leader_epoch(copies: Iterable[CoverageRow], elections: Iterable[Elect
 
 
 def clocks_by_epoch(copies: Iterable[CoverageRow], elections: Iterable[Election]) -> dict[int, str]:
-    """Leader epoch -> the clock that stamped its batches, of the copies of one partition.
+    """Leader epoch of one partition -> the name of the clock that stamped its batches.
 
     Who led the newest epoch is noted with the judged copy; the elections of the same topic id show the others.
     """
@@ -88,19 +90,19 @@ class Clocks:
     named: Mapping[tuple[str, int], Mapping[int, str]] = field(default_factory=dict)
     #: (the coordinator's clock, the partition's) -> how they differ.
     measured: Mapping[tuple[str, str], Difference] = field(default_factory=dict)
-    #: Clock -> how far it is behind at least, where one of its stamps is older than what it stamps.
+    #: Clock -> how far it is behind at least: one of its stamps is older than what it was written for.
     behind: Mapping[str, int] = field(default_factory=dict)
-    #: What decisions and markers allow of any two of them.
+    #: How far any two clocks may be apart, by decisions and markers.
     bounds: Sequence[ClockBounds] = ()
     #: The partitions whose logs still have their beginning.
     begun: frozenset[tuple[str, int]] = frozenset()
 
     def of(self, topic: str, partition: int) -> PartitionClocks:
-        """Those of a partition."""
+        """The clocks of one partition."""
         return PartitionClocks(self, topic, partition)
 
     def compared(self, but: int) -> ComparedClocks:
-        """What decisions and markers of all producers but one show."""
+        """What the decisions and markers of all producers except `but` show."""
         return ComparedClocks(self._all_bounds, self.behind, but if but in self._all_bounds.producers else None)
 
     @cached_property
@@ -109,20 +111,20 @@ class Clocks:
 
     @cached_property
     def of_coordinators(self) -> Sequence[str]:
-        """Those of today's leaders of the partitions of `__transaction_state`."""
+        """The clocks of today's leaders of the partitions of `__transaction_state`."""
         return [self.name(*place, None) for place in self.named if place[0] == TRANSACTION_STATE_TOPIC]
 
     @cached_property
     def ahead_of_coordinators(self) -> Mapping[str, Mapping[str, int]]:
-        """Clock -> the clock of a coordinator -> how far it is ahead of that at least, as measured."""
+        """Partition's clock -> coordinator's clock -> how far the first is ahead at least, as measured, in ms."""
         found: dict[str, dict[str, int]] = defaultdict(dict)
         for (there, here), each in self.measured.items():
             found[here][there] = each.offset_ms - each.error_ms if each.is_known else min(each.shown_ms, 0)
         return found
 
     def name(self, topic: str, partition: int, leader_epoch: int | None) -> str:
-        """The clock of a leader epoch; None: of the newest. Who led an epoch may not be known: its clock is one of its
-        own."""
+        """The name of the clock of a leader epoch; None: of the newest epoch. If the leader of an epoch is not known,
+        its clock has a name of its own."""
         clocks = self.named.get((topic, partition), {})
         wanted = max(clocks, default=-1) if leader_epoch is None else leader_epoch
         return clocks.get(wanted, f"{topic}-{partition}@{wanted}")
@@ -137,10 +139,9 @@ class PartitionClocks:
     partition: int
 
     def ahead_ms(self, leader_epoch: int | None, others: ComparedClocks) -> int:
-        """How many ms the clock of the partition in a leader epoch is certainly ahead; negative: how many it may be
-        behind.
+        """How far the partition's clock in a leader epoch is certainly ahead, in ms; below 0: how far it may be behind.
 
-        It was compared with the clocks of coordinators. If it is ahead of few of them, these may be behind; so it
+        It is compared with the clocks of coordinators. If it is ahead of only few of them, these may be behind. So it
         counts as ahead only if it is ahead of those that lead most coordinator partitions. `others`: what other
         producers' decisions and markers show.
         """
@@ -162,7 +163,8 @@ class PartitionClocks:
     def difference(
         self, coordinator_partition: int | None, coordinator_epoch: int | None, leader_epoch: int | None
     ) -> Difference:
-        """The clock of the partition in a leader epoch less that of a coordinator; None: in the newest epoch."""
+        """The partition's clock in a leader epoch less that of a coordinator in one. An epoch of None is the newest
+        one."""
         if coordinator_partition is None:
             return UNKNOWN
         there = self.clocks.name(TRANSACTION_STATE_TOPIC, coordinator_partition, coordinator_epoch)
@@ -171,7 +173,8 @@ class PartitionClocks:
         return found if found.is_known else UNKNOWN
 
     def today(self, decision: CoordinatorDecision) -> Difference:
-        """The clock of today's leader of the partition less the one that stamped a decision."""
+        """The clock of the partition's newest leader epoch, less the clock that stamped the last record of a
+        decision."""
         return self.difference(decision.coordinator_partition, decision.stamped_epoch, None)
 
     def name(self, leader_epoch: int | None) -> str:
@@ -191,11 +194,11 @@ def newest_ms(times: Iterable[int | None]) -> int | None:
 
 
 def written_by_ms(behind: Iterable[int | None], floor_ms: int | None) -> int | None:
-    """The time by which something was written, at the latest: the oldest of the stamps behind it. None: they prove
+    """The latest time at which something can have been written: the oldest of the stamps after it. None if these prove
     nothing.
 
-    `floor_ms`: a time at which it was not written yet. A stamp behind it that is older than that counts only if clocks
-    may differ that much, and then as that time.
+    `floor_ms`: a time at which it was not written yet. A stamp after it that is older than this counts as `floor_ms`,
+    or not at all if clocks cannot differ that much.
     """
     times = [ms for ms in map(clock_ms, behind) if ms is not None]
     if floor_ms is not None:

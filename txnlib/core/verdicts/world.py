@@ -175,17 +175,18 @@ GIVEN_UP: Final = frozenset(
         Reason.PRODUCER_ID_ROTATED,
     }
 )
-#: The name of a decision that may include open records, and that no record shows.
+#: The name of a decision that no record shows and that may include open records.
 NO_RECORD: Final = "of no record"
 
 
 class Hidden(NamedTuple):
-    """A decision that no record shows: why, and whether it was completed, so that it wrote its marker."""
+    """A way in which a decision is hidden: why no record shows it, and whether it was completed, so that it wrote its
+    marker."""
 
     why: str
     is_complete: bool
     times: Times
-    #: Whether it is in front of all decisions that records show behind the holes of the log.
+    #: Whether it comes before all decisions of which records are left above the holes of the log.
     is_in_front: bool = False
 
 
@@ -194,9 +195,10 @@ class World:
     """A history that agrees with the capture."""
 
     times: Times
-    #: Decision -> its first marker, by their numbers.
+    #: Number of a decision -> number of its first marker.
     own: dict[int, int]
-    #: Whether an ABORT here is of no decision that is shown or hidden: one by hand, or one that the log lacks.
+    #: Whether an ABORT here belongs to no decision, shown or hidden: it was written by hand, or the log lacks its
+    #: decision.
     has_unexplained: bool = False
 
 
@@ -204,10 +206,10 @@ class Worlds(Scene):
     """The worlds of a case: its facts, and what a world may choose."""
 
     def lost_by_audits(self, times: Times, name: int | str) -> Iterator[Times]:
-        """The times in which the marker of a decision was lost, by what earlier audits saw.
+        """The ways in time in which the marker of a decision was lost, as far as earlier audits allow.
 
-        Each of them saw the transaction open, under a leader. So a marker that was written between the copies of two
-        was lost between them.
+        Each of these audits saw the transaction open, under some leader. So a marker that was written between the
+        copies of two audits was also lost between them.
         """
         case, found, is_possible = self.case, Times(times), True
         first, newest = case.first_leader_epoch, case.newest_leader_epoch
@@ -239,7 +241,7 @@ class Worlds(Scene):
     def hidden(self, times: Times, name: str, lost_behind: int | None = None) -> Iterator[Hidden]:
         """The ways in which a decision can be hidden, each with its instants `decided(name)` and `complete(name)`.
 
-        `lost_behind`: if its coordinator lost it, the offset of a record that was in front of it.
+        `lost_behind`: for a decision that its coordinator lost, the offset of a record before it.
         """
         case, claim, of = self.case, self.case.claim, self.case.coordinator
         before = Times(times)
@@ -265,7 +267,7 @@ class Worlds(Scene):
                 yield Hidden(f"compaction removed records below offset {hole.end_offset}", True, compacted, True)
 
     def _lost(self, times: Times, name: str, behind: int | None) -> Iterator[Hidden]:
-        """The ways in which its coordinator can have lost it, so that it was perhaps never carried out."""
+        """The ways in which its coordinator can have lost the decision. Then it was perhaps never carried out."""
         case = self.case
         if (lost := self.lost_behind(behind)) is not None:
             yield Hidden(f"records of its coordinator are missing: {lost}", False, Times(times))
@@ -285,8 +287,8 @@ class Worlds(Scene):
                 yield Hidden(f"an {what} of a partition of {TRANSACTION_STATE_TOPIC} may have lost it", False, until)
 
     def _until(self, times: Times, what: str, ms: int) -> Times | None:
-        """The times in which something happened before an instant of the controller, whose clock was compared with no
-        other; None if it cannot have."""
+        """The times in which `what` is before an instant by the controller's clock, which was never compared; None if
+        that is impossible."""
         found, until = Times(times), f"at {ms} of the controller"
         is_possible = (
             self.knows_clock(found, CONTROLLER) and found.shows(until, CONTROLLER, ms) and found.precedes(what, until)
@@ -294,8 +296,8 @@ class Worlds(Scene):
         return found if is_possible else None
 
     def _compacted(self, times: Times, name: str, hole: Hole) -> Times | None:
-        """Its records were in a hole of the coordinator's log: before what is behind it, and, of this id, before the
-        next record that is left; None if that cannot have been."""
+        """The times in which the records of a decision were in a hole that compaction made: before the record after the
+        hole, and before the next decision of the id that is left. None if that is impossible."""
         claim, found, is_possible = self.case.claim, Times(times), True
         log = TRANSACTION_STATE_TOPIC, claim.coordinator_partition or 0
         if hole.ms is not None:
@@ -320,20 +322,22 @@ class Worlds(Scene):
         return found if is_possible else None
 
     def _was_outdated(self, seen: EarlierAudit) -> bool:
-        """Whether the newest record of the id is older than the copies of an earlier audit, which did not have it."""
+        """Whether an earlier audit had an outdated copy of the coordinator: it lacks the newest record of the id, which
+        is older than that audit's copies."""
         claim, read = self.case.claim, seen.carried
         is_older = clock_ms(claim.record_ms) is not None and not is_above(claim.record_ms, seen.copied_ms)
         return is_older and read is not None and is_above(claim.record_offset, read.until_offset)
 
     def are_siblings_explained(self, times: Times) -> bool:
-        """Whether a decision may be hidden for each COMMIT of the producer on another partition that none explains."""
+        """Whether a hidden decision can explain each COMMIT of the producer on another partition that no shown decision
+        explains."""
         return all(
             self._may_be_hidden(times, (each.topic, each.partition), each.leader_epoch, each.ms)
             for each in self.case.unexplained_commits
         )
 
     def _may_be_hidden(self, times: Times, log: tuple[str, int], leader_epoch: int | None, ms: int | None) -> bool:
-        """Whether a hidden decision may explain a marker on another partition."""
+        """Whether a hidden decision can explain a marker of the producer on another partition, at the time `ms`."""
         this = "marker on {}-{}".format(*log)
         name = f"of {this}"
         return any(
@@ -345,7 +349,7 @@ class Worlds(Scene):
 
     @cached_property
     def has_unexplained_elsewhere(self) -> bool:
-        """Whether another partition has a marker that no decision explains, and none can be hidden for."""
+        """Whether another partition has a marker that no decision explains, not even a hidden one."""
         return any(
             not self._may_be_hidden(self.times, (each.topic, each.partition), None, each.newest_unexplained_ms)
             for each in self._siblings
@@ -355,7 +359,8 @@ class Worlds(Scene):
     # ---- The worlds: EVERY_MARKER, ONE_DECISION
 
     def worlds(self) -> Iterator[World]:
-        """Every way to explain the markers here, in which every decision that is complete has its marker."""
+        """Every way to explain the markers here in which each complete decision has its marker, unless the marker may
+        be lost or deleted."""
         for world in self._explained(0, 0, self.times, {}):
             lacking = (number for number in range(len(self.decisions)) if number not in world.own)
             is_marked = all(self._may_lack_its_marker(world.times, number) for number in lacking)
@@ -365,7 +370,8 @@ class Worlds(Scene):
     def _explained(
         self, at: int, oldest: int, times: Times, own: dict[int, int], *, has_unexplained: bool = False
     ) -> Iterator[World]:
-        """The worlds that explain the markers from one on by decisions from one on: both have the same order."""
+        """The worlds that explain the markers from number `at` on by decisions from number `oldest` on: markers and
+        decisions have the same order."""
         if next(self._choices) > MOST_CHOICES:
             raise TooManyWorlds
         if at == len(self.markers):
@@ -388,7 +394,8 @@ class Worlds(Scene):
             yield from self._explained(at + 1, oldest, times, own, has_unexplained=is_odd)
 
     def within(self, times: Times, number: int, at: int) -> Times | None:
-        """The times in which a decision wrote a marker, before it was complete; None if it did not."""
+        """The times in which a decision wrote a marker after it was made and before it was complete; None if the marker
+        cannot be its own."""
         then, of = Times(times), self.decisions[number]
         if not is_of_its_kind(of, self.markers[at]) or not then.precedes(decided(number), marker(at)):
             return None
@@ -399,7 +406,7 @@ class Worlds(Scene):
         return any(self.within(self.times, number, at) is not None for at in range(len(self.markers)))
 
     def lists_partition(self, decision: CoordinatorDecision) -> bool | None:
-        """None: only a record without its partitions is left."""
+        """Whether a decision lists the partition; None if only a record without its partitions is left."""
         return None if decision.partitions is None else lists(decision.partitions, self.case.span)
 
     def _may_lack_its_marker(self, times: Times, number: int) -> bool:
@@ -409,9 +416,9 @@ class Worlds(Scene):
         return self.is_deleted(times, number) or self._is_lost(times, number)
 
     def is_deleted(self, times: Times, number: int) -> bool:
-        """Whether its marker may have been in a part of the log that retention or compaction removed.
+        """Whether the marker of a decision may have been in a part of the log that retention or compaction removed.
 
-        Retention removes the beginning of a log: what it removed was in front of all that is left.
+        Retention removes the beginning of a log, so a removed marker came before all that is left.
         """
         copy, then = self.case.copy, Times(times)
         if copy.gap_offset is not None:
@@ -422,7 +429,8 @@ class Worlds(Scene):
         return all(then.precedes(decided(number), each) for each in left)
 
     def _is_lost(self, times: Times, number: int) -> bool:
-        """Whether its marker may be lost: since the open records, or before them under an earlier leader."""
+        """Whether a leader may have lost the marker of a decision: since the open records, or before them under an
+        earlier leader."""
         if self.lost_markers is None:
             return False
         had_one_leader = self.case.first_leader_epoch == 0 and self.case.shows_all_markers

@@ -10,19 +10,19 @@ from txnlib.core.verdicts.scene import FIRST, complete, decided, marker
 from txnlib.core.verdicts.times import Times
 from txnlib.core.verdicts.world import World, Worlds
 
-#: Markers and decisions that a story tells: the newest.
+#: Number of newest markers, and of newest decisions, that a story tells.
 _TOLD: Final = 3
 
 
 class Covering(NamedTuple):
-    """A COMMIT that may include open records in a world: its number, or the name of one that no record shows."""
+    """A COMMIT that may include open records in a world. `decision`: its number; a name, if no record shows it."""
 
     decision: int | str
-    #: The times in which it does.
+    #: The times in which it includes open records.
     times: Times
     #: Whether it was completed, so that it has written its marker here.
     is_complete: bool
-    #: Why it can be, where no record shows it.
+    #: Why such a COMMIT is possible, if no record shows it.
     why: str | None = None
 
 
@@ -36,7 +36,8 @@ def told(scene: Worlds, world: World, covering: Covering) -> tuple[str, ...]:
     waiting = list(_events(scene, world, covering))
     in_order: list[str] = []
     while waiting:
-        # One that nothing else must precede. Where the order is open, it is that in which they are listed.
+        # Next comes an event before which none of the others must happen. If several are possible, the first in the
+        # list.
         first = next(
             each for each in waiting if all(covering.times.may_be_before(each.name, other.name) for other in waiting)
         )
