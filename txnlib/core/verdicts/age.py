@@ -57,7 +57,7 @@ def has_outlived_timeout(case: Case, at_ms: int) -> bool:
 def proven_since_ms(case: Case) -> int | None:
     """The oldest instant at which brokers' clocks prove that the transaction was open; None if there is none.
 
-    It is not older than what it is made of, whatever stamps say.
+    A transaction is never older than its producer id and epoch, whatever stamps say.
     """
     proofs = [case.stamped_after_ms, case.seen_open_ms]
     if case.span.is_broker_clock:
@@ -93,7 +93,8 @@ def times_out_ms(case: Case) -> int | None:
 
 
 def ages_since(case: Case, reason: Reason) -> bool:
-    """Whether the transaction would be old at `as_of`, and is not at the instant up to which both copies are known."""
+    """Whether the transaction is old enough at `as_of`, but not yet at the instant up to which both copies are
+    known."""
     known, as_of = known_at_ms(case), case.thresholds.as_of_ms
     if reason in NOBODY_ENDS_IT:
         return has_outlived_timeout(case, as_of) and not has_outlived_timeout(case, known)

@@ -127,8 +127,8 @@ class Comparison:
         return self.clocks.difference(decision.coordinator_partition, decision.stamped_epoch, marker.leader_epoch)
 
     def prepared(self, decision: CoordinatorDecision, marker: WrittenMarker) -> Difference:
-        """The clock that stamped a marker, less the clock that stamped the Prepare record of a decision, which another
-        leader may have written than its last record."""
+        """The clock that stamped a marker, less the clock that stamped the Prepare record of a decision. Another leader
+        may have written its last record."""
         is_shown = decision.stamped_epoch is not None and decision.coordinator_epoch is not None
         epoch = decision.coordinator_epoch if is_shown else decision.stamped_epoch
         return self.clocks.difference(decision.coordinator_partition, epoch, marker.leader_epoch)
