@@ -18,7 +18,7 @@ from txnlib.core.instants import clock_ms
 Place = tuple[str, int]
 CopyKey = tuple[str, int, str]
 
-#: The end of the source of a copy that its broker does not use -> what it is: `raw:1/-future`.
+#: How the source of a copy ends that its broker does not use (`raw:1/-future`) -> what such a copy is.
 OUT_OF_USE: Final[Mapping[str, str]] = {
     "/-future": "a second copy in the making, on another disk",
     "/-stray": "left over after a reassignment",
@@ -48,7 +48,8 @@ def is_broker_id(name: str | None) -> bool:
 
 
 def out_of_use(source: str) -> str | None:
-    """Why a broker does not use a copy, in words; None if it does. One in the making is behind that on another disk.
+    """Why a broker does not use a copy, in words; None if it does. A copy in the making lags behind the one in use, on
+    another disk.
 
     Kafka: `ReplicaAlterLogDirsThread`, `LogManager.handleStrayReplicas`.
     """
@@ -180,7 +181,7 @@ class CapturedFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extent:
-    """What was read of a copy. Offsets are None, and numbers too, where no file shows them."""
+    """What was read of a copy. An offset or number is None if no file shows it."""
 
     first_offset: int | None
     end_offset: int | None
@@ -189,16 +190,17 @@ class Extent:
     bytes: int | None
     batches: int | None
     unreadable_bytes: int
-    #: Number of unreadable ranges that may have contained something, but for the end of a log that was being written.
+    #: Number of unreadable ranges that may have contained something. The end of a log that was still being written does
+    #: not count.
     harm: int
     #: Why files of it were not opened, in words, one for each. They are among `harm`, and are no damage.
     unopened: tuple[str, ...] = ()
     damaged_offset: int | None
-    #: Highest base offset in a segment, and at the begin of one, that does not follow the batch before it.
+    #: Highest base offset that does not follow the batch before it: within a segment, and at the beginning of one.
     last_gap_offset: int | None
     boundary_gap: int | None
-    #: Highest base offset of a segment, by its name, above the end of the one before: the cleaner took that end, or one
-    #: is missing.
+    #: Highest base offset in the name of a segment that is above the end of the segment before: the log cleaner removed
+    #: that end, or a segment is missing.
     named_gap: int | None
     overlap_offset: int | None
     tail: str | None

@@ -36,8 +36,9 @@ class CopyFacts:
             broker_of(source),
             noted.topic == TRANSACTION_STATE_TOPIC,
         )
-        #: Of a coordinator: where nothing shows that the cleaner took the end of a segment. It takes none from its
-        #: checkpoint on, but may have gone on since that was copied. Kafka: `LogCleanerManager`.
+        #: For a coordinator: the offset of a gap that nothing shows to be the log cleaner's. The cleaner removes
+        #: nothing from its checkpoint on, but may have gone on since the checkpoint was copied. Kafka:
+        #: `LogCleanerManager`.
         gap, cleaned = extent.named_gap, checkpoints.cleaner_offset
         is_cleaned = gap is None or (cleaned is not None and gap <= cleaned)
         self.segment_gap_offset = gap if self.is_coordinator and not is_cleaned else None
@@ -64,10 +65,10 @@ class CopyFacts:
 
     @property
     def hidden_below(self) -> int | None:
-        """The offset from which the copy was read, if nothing shows what was open there. A snapshot from there on
-        would.
+        """The offset at which the read part of the copy begins, if nothing shows what was open there: no snapshot at or
+        above it, and no answer of the leader. Else None.
 
-        None for a coordinator, in which nothing is open.
+        Always None for a coordinator partition, in which nothing is open.
         """
         since, start = self.extent.read_from_offset, self.log_start_offset
         begins_at = since if is_above(since, start) else lowest((start, self.extent.first_offset))
@@ -81,7 +82,7 @@ class CopyFacts:
 
     @property
     def is_damaged(self) -> bool:
-        """Whether it may lack anything of what was captured."""
+        """Whether something that was captured could not be read, or was not opened."""
         return self.has_damage or self.extent.harm > 0 or self.tail == UNOPENED
 
     @property
@@ -92,7 +93,7 @@ class CopyFacts:
 
     @property
     def ends_whole(self) -> bool:
-        """Whether the copy was read to its end."""
+        """Whether the copy was read to its end, after a complete batch."""
         return self.tail in _WHOLE_TAILS
 
     @property
@@ -111,7 +112,8 @@ class CopyFacts:
 
 
 def begin_by_choice(copy: CopyFacts) -> str | None:
-    """Why the copy begins above its log start, or has not all of it, in words; None if that is by no choice."""
+    """Why a copy lacks a part of the log on purpose, in words: its broker does not use it, or the capture left that
+    part out. None if neither is so."""
     if copy.out_of_use is not None:
         return copy.out_of_use
     if not copy.is_scoped:

@@ -21,7 +21,8 @@ class LeaderProof:
 
     #: None if there is no metadata log.
     basis: LeaderBasis | None = None
-    #: A copy that was taken later may have had another leader than the log says; None if that is not known.
+    #: The instant up to which the metadata log names the leader. A copy that was taken later may have had another one;
+    #: None if not known.
     reach_ms: int | None = None
     #: Whether a leader that the log does not name may be lost in it.
     hides_leaders: bool = False
@@ -33,7 +34,7 @@ class CheckpointOnly:
 
     broker: str | None
     captured_at_ms: int | None
-    #: As of a copy: its newest leader epoch, and the offset up to which it is known to reach.
+    #: Its newest leader epoch, and the offset up to which its log is known to reach, as `CopyFacts.reach`.
     reach: tuple[int, int]
 
 
@@ -50,13 +51,13 @@ class CopyRole:
 def roles(
     copies: Sequence[CopyFacts], beside: Sequence[CheckpointOnly], named: PartitionLeader, proof: LeaderProof
 ) -> Iterator[CopyRole]:
-    """The role of each copy of a partition. `beside`: those without their logs. `named`: its leader by notes and
-    metadata log.
+    """The role of each copy of a partition. `beside`: copies whose logs were not captured. `named`: the leader by
+    capture.json and the metadata log.
 
-    A leader epoch in any copy that is above the metadata log's shows that the log is outdated for the partition. A copy
-    that was taken after the end of the log may have had another leader by then. One that was taken before its broker
-    began to lead is a follower's. If the log hides leaders, a partition without a leader may have one in what is lost
-    of it.
+    If any copy has a higher leader epoch than the metadata log, the metadata log is outdated for the partition. A copy
+    that was taken after the end of the metadata log may have had another leader by then. A copy that was taken before
+    its broker began to lead is a follower's. If the metadata log hides leaders, a partition without a leader may have
+    one in what is lost.
     """
     is_of_metadata = named.leader_basis not in (None, LeaderBasis.CAPTURE_JSON)
     newest_epoch = highest((*(copy.epochs.leader_epoch for copy in copies), *(each.reach[0] for each in beside)))
@@ -115,12 +116,12 @@ def _is_before(ms: int | None, other_ms: int | None) -> bool:
 
 
 def _is_note_refuted(copies: Sequence[CopyFacts], beside: Sequence[CheckpointOnly], leader: str | None) -> bool:
-    """Whether another copy refutes that a partition's leader led it when its copy was taken.
+    """Whether another copy refutes that the named leader still led the partition when its own copy was taken.
 
-    The other has a higher leader epoch, or the same one and a higher end: followers are never ahead of their leader.
-    Its checkpoint of leader epochs alone may show that, too.
-    A copy that was taken later proves that only if its leader stamped a marker before this copy was taken. One that was
-    taken so shortly before that it may have been read after proves nothing.
+    The other copy, or its checkpoint of leader epochs alone, has a higher leader epoch, or the same one and a higher
+    end: followers are never ahead of their leader. If the other copy was taken later, it proves this only if its leader
+    stamped a marker before the leader's copy was taken. If it was taken so shortly before that it may have been read
+    after, it proves nothing.
     """
     replicas = [copy for copy in copies if not copy.extent.is_printed and copy.broker is not None]
     own = [copy for copy in replicas if copy.broker == leader and copy.ends_whole and copy.out_of_use is None]
@@ -143,9 +144,10 @@ def _is_note_refuted(copies: Sequence[CopyFacts], beside: Sequence[CheckpointOnl
 
 
 def order_to_judge(copy: CopyFacts, role: CopyRole) -> tuple[object, ...]:
-    """The copy to judge is the first in this order.
+    """Sort key of the copies of a partition: the first one is judged.
 
-    Undamaged, printed in full, the leader's, of the newest leader epoch, longest.
+    Undamaged copies come first, then those printed in full, the leader's, those of the newest leader epoch, the
+    longest.
     """
     is_led = role.role is Role.LEADER and copy.end is not End.SHORT
     lacks_records = not copy.extent.is_decoded or copy.extent.is_printed

@@ -29,7 +29,7 @@ class Conclusion(StrEnum):
     FEATURE_NEVER_SET = "FEATURE_NEVER_SET"
 
 
-#: Conclusions from the absence of a record. All others rest on a record that no newer one follows.
+#: Conclusions from the absence of a record. All others are from a record that no newer record replaces.
 _FROM_ABSENCE: Final = frozenset(
     {
         Conclusion.LEADER_NOT_NAMED,
@@ -43,10 +43,10 @@ _FROM_ABSENCE: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class MetadataExtent:
-    """What is there of the metadata log.
+    """Which ends of the metadata log are there.
 
-    `has_begin`: its unbroken run begins with a snapshot or at offset 0. `has_end`: no copy shows that newer records are
-    lost.
+    `has_begin`: its unbroken run of records begins with a snapshot or at offset 0. `has_end`: no copy shows that newer
+    records are lost.
     """
 
     has_begin: bool
@@ -54,8 +54,8 @@ class MetadataExtent:
 
 
 def holds(conclusion: Conclusion, extent: MetadataExtent | None) -> bool:
-    """Whether a conclusion holds. None: no metadata log was captured, so nothing in one is lost, and nothing is
-    concluded."""
+    """Whether a conclusion from the metadata log may be drawn. True without a metadata log (None): then nothing of it
+    is lost, and nobody concludes anything."""
     return extent is None or (extent.has_end and (extent.has_begin or conclusion not in _FROM_ABSENCE))
 
 
@@ -71,7 +71,7 @@ class MetadataReach:
     last_offset: int | None = None
     #: Whether the controller writes NoOpRecords.
     has_no_ops: bool | None = None
-    #: Whether they begin with a snapshot or at offset 0.
+    #: Whether the records that count begin with a snapshot or at offset 0.
     is_complete: bool | None = None
     end: int | None = None
 
@@ -97,8 +97,8 @@ def known_metadata(
     copies = [each for each in segments if each.topic == CLUSTER_METADATA_TOPIC]
     last_offset = -1 if log.known_ms is None or log.last_offset is None else log.last_offset
     reaching = [each for each in copies if (each.end_offset or 0) > last_offset]
-    # Ranges with nothing readable behind them. A dead broker's copy may have some, but not at the end of the log that
-    # counts.
+    # Unreadable ranges after which nothing can be read. A dead broker's copy may have some, but not at the end of the
+    # log that counts.
     ends = [unread for each in reaching for unread in each.unreadable or () if unread.next_offset is None]
     is_torn = any(unread.is_cut for unread in ends)
     is_lost = any(not unread.is_cut for unread in ends)
@@ -108,7 +108,7 @@ def known_metadata(
     if log.known_ms is None:
         return None if has_end else KnownMetadata(LeaderBasis.METADATA_LOG_DAMAGED, has_metadata_end=False)
     has_no_ops, is_complete = bool(log.has_no_ops), bool(log.is_complete)
-    # A later copy may be a dead broker's.
+    # The earliest instant counts: a later copy may be a dead broker's.
     captured_ms = lowest(
         instants.of_copy(each.source, CLUSTER_METADATA_TOPIC, 0)
         for each in copies

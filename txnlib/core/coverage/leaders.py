@@ -51,7 +51,8 @@ class NotedPartition:
 
     @property
     def answered_high_watermark(self) -> int | None:
-        """Of several answers, the one before the last stable offset: what was appended later does not count."""
+        """The high watermark that the leader answered just before the last stable offset, so that later appends do not
+        count; None if it was not asked."""
         before = self.high_watermark if self.high_watermark_before is None else self.high_watermark_before
         return before if self.is_answered else None
 
@@ -62,7 +63,8 @@ class NotedPartition:
         return stable_offset is not None and stable_offset == self.high_watermark
 
     def is_scoped(self, first_segment_offset: int | None) -> bool:
-        """Whether a copy with that first segment begins above its log start because the capture chose so."""
+        """Whether a copy whose first segment begins at this offset begins above its log start because the capture was
+        told so."""
         is_chosen = self.is_answered and first_segment_offset is not None and first_segment_offset == self.fetched_from
         return is_chosen and is_above(self.fetched_from, self.log_start_offset)
 
@@ -76,10 +78,10 @@ class PartitionLeader:
     #: In-sync and eligible leader replicas, by the metadata log; None if it was not used.
     in_sync: tuple[str, ...] | None = None
     leader_basis: LeaderBasis | None = None
-    #: Leader by notes that are in force, and by the metadata log.
+    #: The leader by the notes, if they are in force; and by the metadata log.
     noted_leader: str | None = None
     assigned_leader: str | None = None
-    #: Of a leader from the metadata log: its leader epoch, and when it began.
+    #: Leader epoch of the leader by the metadata log, and when that epoch began.
     led_epoch: int | None = None
     led_since_ms: int | None = None
 
@@ -102,7 +104,7 @@ def leaders(
 
 
 def _leader(noted: NotedPartition | None, assigned: PartitionLeader | None, noted_ms: int | None) -> PartitionLeader:
-    """The leader of one partition, which one of both names."""
+    """The leader of one partition, by its notes or by the metadata log; at least one of the two is given."""
     if assigned is None or (
         noted is not None and noted.leader is not None and not is_above(assigned.led_since_ms, noted_ms)
     ):

@@ -34,8 +34,8 @@ class EpochOfSegment(OfCopy):
     stamped_ms: int | None = None
 
 
-#: One row per segment and leader epoch. The last batch of a segment, and the only one of an epoch, are never part of a
-#: run.
+#: One row per segment and leader epoch. The last batch of a segment, and a batch that is the only one of its epoch, are
+#: always rows of their own.
 EPOCHS_OF_SEGMENTS: Final = f"""
 SELECT topic, partition, source, segment_base_offset, epoch, batches, begins, ends, stamped_ms,
   last.base_offset, last.last_offset,
@@ -56,7 +56,7 @@ class EpochsOfCopy:
 
     leader_epoch: int | None = None
     checkpoint_leader_epoch: int | None = None
-    #: In order, of its batches and its checkpoint.
+    #: All epochs in its batches and in its checkpoint, in order.
     leader_epochs: tuple[LeaderEpoch, ...] | None = None
     #: The first offset of the newest epoch in the copy's own checkpoint: its log reached it.
     reached_offset: int | None = None
@@ -184,7 +184,8 @@ def contradicted_batches(
 
 
 def _by_epoch(epochs: Iterable[EpochOfSegment], highest_listed: int | None) -> Iterator[Contradicted]:
-    """The only batches of an epoch that their neighbours, or the checkpoint, contradict."""
+    """Batches that are the only ones of their leader epoch, if their neighbours or the checkpoint contradict this
+    epoch."""
     numbered = [(each.epoch, each) for each in epochs if each.epoch is not None]
     numbered.sort(key=lambda each: (_base_offset(each[1]), each[1].begins))
     numbers = [epoch for epoch, _ in numbered]
@@ -213,7 +214,7 @@ def _base_offset(each: EpochOfSegment) -> int:
 def _by_offset(
     epochs: Iterable[EpochOfSegment], high_watermark: int | None, *, is_damaged: bool
 ) -> Iterator[Contradicted]:
-    """The last batches of segments whose offset the next segment, or the high watermark, contradicts."""
+    """Last batches of segments, if the next segment or the high watermark contradicts their offset."""
     last_of: dict[int, EpochOfSegment] = {}
     for each in epochs:
         base = each.segment_base_offset
