@@ -37,16 +37,16 @@ class DumpChain:
     #: Whether record lines are printed with metadata, or without (`--skip-record-metadata`).
     is_deep: bool = False
     is_bare: bool = False
-    #: Lines are lost among contents: later ones are followed, but not believed.
+    #: Whether lines are lost among contents. Then later lines are read, but not believed.
     is_doubted: bool = False
-    #: Contents did not fit their sizes.
+    #: Whether some contents did not fit their sizes.
     is_unmeasured: bool = False
     is_torn: bool = False
     is_ended_early: bool = False
     has_records: bool = False
     has_decoded_records: bool = False
     has_untyped_markers: bool = False
-    #: There was a batch whose records were not printed.
+    #: Whether the records of some batch were not printed.
     has_unprinted_records: bool = False
 
     @classmethod
@@ -72,18 +72,18 @@ class DumpChain:
         return is_next or batch.base_offset > self.last_offset
 
     def may_be_followed_by(self, batch: DumpedBatch) -> bool:
-        """Whether a batch is behind the current one, in this file or at the begin of another one."""
+        """Whether a batch may come after the current one, in this file or at the beginning of another one."""
         return batch.base_offset > self.last_offset and (batch.position >= self.next_position or batch.position == 0)
 
     def is_behind_first(self, batch: DumpedBatch) -> bool:
-        """Whether a batch is where the second one of the file is."""
+        """Whether a batch stands at the position of the second batch of the file."""
         return self.first is not None and (batch.position, batch.base_offset > self.first.last_offset) == (
             self.first.end,
             True,
         )
 
     def holds(self, offset: int) -> bool:
-        """Whether this may be the offset of the next record of the current batch."""
+        """Whether the next record of the current batch may have this offset."""
         batch = self.batch
         if batch is None or not batch.is_valid or self.is_bare:
             return False
@@ -104,7 +104,8 @@ class DumpChain:
 
     @property
     def counts_records(self) -> bool:
-        """Whether only the number of lines since the batch's shows the offset of a record: none may be missing."""
+        """Whether the offset of a record follows only from the number of lines since the batch's own, so that no line
+        may be missing."""
         batch = self.batch
         return self.next_bare_offset() is not None and batch is not None and batch.records_count > 1
 
@@ -115,7 +116,7 @@ class DumpChain:
 
     @property
     def expects_decoded(self) -> bool:
-        """Whether contents other than a coordinator record mean damage, because other records were decoded."""
+        """Whether contents that are no coordinator record mean damage, because the tool decoded the other records."""
         return self.is_coordinator and self.has_decoded_records and not self.is_control
 
     @property

@@ -73,10 +73,10 @@ class Output:
 
 
 class HeaderKeys(NamedTuple):
-    """Header keys, of which no size is printed: they may go on over the next lines and imitate them.
+    """Header keys of a record. No size of them is printed, so they may go on over the next lines and imitate them.
 
-    `end`: the position after their line. `reach`: the position before which they end. `chain`: the chain there.
-    `number`: number of events until then.
+    `end`: the position after the line with the keys. `reach`: the keys end before this position. `chain`: the chain at
+    that line. `number`: number of events before it.
     """
 
     end: int
@@ -94,8 +94,8 @@ class FileReader:
     def __init__(self, lines: TextLines, topic: str | None) -> None:
         self.lines, self.topic, self.out = lines, topic, Output()
         self.chain: DumpChain | None = None
-        #: The last header keys that may hide lines; those of them before which a file began; and the number of events
-        #: that were yielded.
+        #: The header keys that may still hide lines; those after which a new file began; and the number of events that
+        #: were yielded.
         self.header_keys: deque[HeaderKeys] = deque()
         self._before_files: deque[HeaderKeys] = deque()
         self.yielded = 0
@@ -105,7 +105,7 @@ class FileReader:
         self.is_whole = True
 
     def take_events(self) -> list[Dumped]:
-        """The events since the last call, but for those that header keys may have imitated."""
+        """The events since the last call. It holds back those that header keys may have imitated."""
         waiting = self.header_keys
         for each in (waiting, self._before_files):
             while each and self.lines.position - each[0].end > _MOST_HIDDEN:
@@ -162,7 +162,7 @@ class FileReader:
         return True
 
     def _prints_coordinators(self) -> bool:
-        """Whether the first records of a file are a coordinator's. Looks at a few lines without reading them."""
+        """Whether the next lines show that the file has coordinator records. The lines are still to be read."""
         ahead = [line for _ in range(_LOOKED_AT) if (line := self.lines.next()) is not None]
         self.lines.give_back(ahead)
         return any(_COORDINATORS.search(line) for _position, line in ahead)
@@ -193,7 +193,8 @@ class FileReader:
         self.end_file(end, is_last=True)
 
     def is_hidden(self, is_next: Callable[[DumpChain], bool], *, continues_file: bool) -> bool:
-        """Whether header keys may have imitated the lines since, as a line shows that continues the chain before them.
+        """Whether a line continues the chain before some header keys, so that the keys may have imitated all lines
+        since.
 
         Then the lines since do not count, and reading ends. `continues_file`: the line continues the current file, too.
         """
@@ -205,7 +206,7 @@ class FileReader:
         return True
 
     def _end_with(self, keys: HeaderKeys) -> None:
-        """Ends reading with the line of header keys: those behind it do not count."""
+        """Ends reading at the line with these header keys: later lines do not count."""
         self.out.ranges.clear()
         self.out.pending = None
         del self.out.values[keys.number - self.yielded :]
@@ -215,9 +216,9 @@ class FileReader:
     def stop(self, position: int, text: bytes, reason: UnreadableReason, contents: bytes | None = None) -> None:
         """Leaves out contents without a known end: any further line may be a part of them.
 
-        Goes on where a line cannot be: the batch has fewer bytes than the lines up to there. Else ends reading, and
-        names the files that are not read. `contents`: what may be a part of them in the current line; None: do not go
-        on, because another batch may hold the contents.
+        Goes on at a line that cannot be a part of them, because the batch has fewer bytes than the lines before it.
+        Without such a line, ends reading, and names the files that are not read. `contents`: the part of the current
+        line that may belong to them; None: never go on, because they may be another batch's.
         """
         self.is_lost = True
         bound = None if contents is None or self.chain is None else self.chain.contents_bound
@@ -249,7 +250,7 @@ class FileReader:
             self.chain.is_unmeasured = True
 
     def _goes_on(self, line: bytes, file: DumpedFile | None) -> bool:
-        """Whether a line that is no part of contents is another file's first, or that of a later batch."""
+        """Whether reading can go on at a line that is no part of contents: it begins a file, or a later batch."""
         if file is not None:
             return True
         batch = read_batch_line(line) if line.startswith(b"baseOffset: ") else None

@@ -20,8 +20,8 @@ class DumpTail(StrEnum):
     """How the dump of a file, or the text of a console, ends."""
 
     CLEAN = "CLEAN"
-    #: With the text, after the first lines of a log: the tool prints no more of a file of 0 bytes. The text may have
-    #: been cut, too.
+    #: After the first lines of a log, where the text ends, too. The tool prints no more for a file of 0 bytes; or the
+    #: text was cut.
     EMPTY_OR_CUT = "EMPTY_OR_CUT"
     #: Inside a batch or record, as the tool says, or because the text itself is truncated.
     TORN = "TORN"
@@ -138,7 +138,7 @@ _HARMLESS: Final = re.compile(
     rb"|Found (timestamp mismatch|out of order timestamp) in :|The following indexed offsets are not found in the log"
     rb"|Indexed offset: |Ignoring unknown file |\S+ passed sanity check\.|\S+ is empty\.\s*$"
 )
-#: Three fields of the tool one after the other, or what ends a record's metadata.
+#: Three fields in a row as the tool prints them, or the end of a record's metadata.
 _PIECE_OF_A_LINE: Final = re.compile(
     rb"((baseOffset|lastOffset|offset|count|baseSequence|lastSequence|sequence|producerId|producerEpoch|position|size"
     rb"|partitionLeaderEpoch|coordinatorEpoch|isTransactional|isControl|deleteHorizonMs|CreateTime|LogAppendTime|magic"
