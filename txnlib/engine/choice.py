@@ -14,7 +14,7 @@ from txnlib.errors import MissingExtraError, UsageError
 EMBEDDED: Final = "embedded"
 SPARK: Final = "spark"
 ENGINES: Final = (EMBEDDED, SPARK)
-#: Variables of the environment that say that there is a Spark: `spark-submit`, a cluster, a server, Databricks.
+#: Environment variables that are set where Spark is to run: by `spark-submit`, a cluster, a server, Databricks.
 _OF_SPARK: Final = ("PYSPARK_GATEWAY_PORT", "SPARK_MASTER", "SPARK_REMOTE", "DATABRICKS_RUNTIME_VERSION")
 #: Engine -> the extra of txnlib that brings it.
 _EXTRAS: Final = {EMBEDDED: "local", SPARK: "spark"}
@@ -23,7 +23,7 @@ _PRODUCTS: Final = {EMBEDDED: ("Sail", ("pysail",)), SPARK: ("Spark", ("pyspark"
 
 
 def choose(asked: str | None, schema: str | None, environment: Mapping[str, str] = os.environ) -> str:
-    """The name of the engine: as asked for, else Spark where somebody named one, else the embedded engine.
+    """The name of the engine: as asked for, else Spark if the environment names one, else the embedded engine.
 
     Raises UsageError for a catalog on the embedded engine.
     """
@@ -37,7 +37,7 @@ def choose(asked: str | None, schema: str | None, environment: Mapping[str, str]
 
 
 def missing_extra(what: str, error: ModuleNotFoundError, schema: str | None = None) -> MissingExtraError:
-    """What to install, where a module of the engine that would run is missing. `what`: what needs it."""
+    """The error if a module of the chosen engine is missing: it says what to install. `what`: what needs the module."""
     return MissingExtraError(what, (error.name or "").partition(".")[0], _EXTRAS[choose(None, schema)])
 
 

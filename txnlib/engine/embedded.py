@@ -228,7 +228,7 @@ def _session(channel: Any, folder: Path) -> Any:
 
 
 def _builder(channel: Any) -> Any:
-    """What PySpark asks for the connection, which stands already."""
+    """What PySpark asks for a connection: it returns `channel`, which is already connected."""
     from pyspark.sql.connect.client import DefaultChannelBuilder
 
     class OurChannel(DefaultChannelBuilder):
@@ -251,7 +251,7 @@ def running(*, is_asked_for: bool = False) -> EmbeddedEngine:
 
 
 def remove_files() -> None:
-    """Removes the files of the engine of this process, which ends without waiting for it."""
+    """Removes the files of this process's engine, for a process that ends without waiting for the engine."""
     for _ in range(3):  # another thread may still write there
         if _RUNNING is not None and _RUNNING._folder.exists():
             shutil.rmtree(_RUNNING._folder, ignore_errors=True)

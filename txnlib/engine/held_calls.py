@@ -46,7 +46,7 @@ _WAITS: Final = (_RETURN, 0, 0, 0x7FC00000)
 
 
 def can_hold() -> bool:
-    """Whether this is a system whose calls are known here."""
+    """Whether calls can be held on this system: Linux, on a machine whose call numbers are known here."""
     return sys.platform == "linux" and platform.machine() in _MACHINES
 
 
@@ -64,7 +64,7 @@ class HeldCalls:
         connection.detach()
 
     def _is_given(self, descriptor: int, seconds: float) -> bool:
-        """Whether the call that was answered still waited: a signal may have come."""
+        """Waits for a call and answers it. False if the call no longer waited: a signal may have interrupted it."""
         waiting = select.poll()
         waiting.register(self._descriptor, select.POLLIN)
         if not any(event & select.POLLIN for _, event in waiting.poll(seconds * 1000)):
@@ -81,7 +81,7 @@ class HeldCalls:
         return True
 
     def release(self) -> None:
-        """All that wait, and all later ones, fail."""
+        """Lets all waiting and all later calls fail."""
         os.close(self._descriptor)
 
 

@@ -21,8 +21,8 @@ _GROUPS: Final = Path("/sys/fs/cgroup")
 
 
 class Group(NamedTuple):
-    """A control group with a limit: a container, or a unit of systemd. All in bytes; `taken`: without what the kernel
-    can drop."""
+    """A control group with a limit: a container, or a unit of systemd. Both numbers are bytes; `taken` is without what
+    the kernel can drop."""
 
     limit: int
     taken: int
@@ -58,7 +58,7 @@ def address_limit() -> int | None:
 
 
 def scarce_addresses() -> int | None:
-    """The address space that `ulimit -v` allows, if Rust would abort the program for lack of it, without a word; None
+    """The address space that `ulimit -v` allows, if it is too little: Rust would abort the program without a word. None
     if there is enough."""
     limit = address_limit()
     return limit if limit is not None and limit < NEEDED_ADDRESSES else None
@@ -82,7 +82,8 @@ def groups(proc: Path = _PROC, root: Path = _GROUPS) -> list[Group]:
 
 
 def _with_parents(root: Path, path: str, names: tuple[str, str, str]) -> Iterator[Group]:
-    """A group and those that it is in. In a container, its own folder may be the root of all that is to be seen."""
+    """The limits of a control group and of its parents. In a container, the group's own folder may be the topmost that
+    is visible."""
     limit, current, droppable = names
     own = root / path.lstrip("/")
     for folder in [own, *own.parents]:

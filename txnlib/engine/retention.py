@@ -12,8 +12,8 @@ from txnlib.core.sql_text import quoted, quoted_list
 from txnlib.engine.store import Store, again_after_conflicts
 from txnlib.spark.schemas import TABLES
 
-#: Seconds for which an audit counts as being at work unless it ended. Parts that were read so long before the newest,
-#: or later, stay: the audit that read them may list them yet.
+#: Seconds after its start for which an audit that has not ended counts as at work. Parts that were read within this
+#: time before the newest part stay: their audit may still list them.
 AT_WORK_S: Final = 7 * 24 * 3600
 #: Number of parts that one statement deletes.
 _TOGETHER: Final = 1_000
@@ -21,12 +21,12 @@ _TOGETHER: Final = 1_000
 
 def forget_runs(store: Store, cluster: str, before_ms: int) -> list[str]:
     """Deletes the runs of a cluster with an instant before `before_ms` (epoch ms) from every table, and the parts of
-    files that no run uses. Returns the ids of the runs. Those at work stay.
+    files that no run uses. Returns the ids of the deleted runs. Runs at work stay.
 
-    `segments` first, then a look at who is at work: an audit that began before that look may use parts of the deleted
-    runs, and one that began later sees that nobody lists these (`pipeline.parts.without_deleted`). Rows of `audit_runs`
-    are deleted last, so a later call completes one that was interrupted. Files are deleted once Delta's retention
-    allows it (`VACUUM`, seven days), so current readers still find them.
+    It deletes from `segments` first, then looks for audits at work: an audit that began before this look may use parts
+    of the deleted runs, and one that began later sees that nobody lists these parts (`pipeline.parts.without_deleted`).
+    Rows of `audit_runs` are deleted last, so a later call completes an interrupted one. Files are deleted once Delta's
+    retention allows it (`VACUUM`, seven days), so current readers still find them.
     """
     runs = store.read_all("audit_runs").where(F.col("cluster") == cluster)
     old = runs.where(F.unix_millis("as_of") < before_ms).select("run_id").distinct().collect()
@@ -42,7 +42,7 @@ def forget_runs(store: Store, cluster: str, before_ms: int) -> list[str]:
 
 
 def _at_work(store: Store, cluster: str) -> set[str]:
-    """The runs that have not ended, unless they began long before the newest one did: these died."""
+    """The ids of the runs that are RUNNING. One that began long before the newest run has died, and does not count."""
     runs = store.read_all("audit_runs").where(F.col("cluster") == cluster)
     began = runs.select("run_id", "status", F.unix_millis("started_at").alias("ms")).collect()
     newest_ms = max((row["ms"] for row in began), default=0)

@@ -31,14 +31,16 @@ MEANING: Final = {
     "spark.sql.storeAssignmentPolicy": "ANSI",
     "spark.sql.timestampType": "TIMESTAMP_LTZ",
 }
-#: Where these are set, Delta takes each of our commits for one that was made already, and writes nothing.
+#: Settings that must not be set: with them, Delta takes each of our commits for one that it has already, and writes
+#: nothing.
 NEVER: Final = ("spark.databricks.delta.write.txnAppId", "spark.databricks.delta.write.txnVersion")
-#: Where the session says nothing: Delta reads the log of a table in 50 tasks, which is for large tables.
+#: Settings that apply unless the session has its own: by default, Delta reads the log of a table in 50 tasks, as for
+#: large tables.
 UNLESS_SET: Final = {"spark.databricks.delta.snapshotPartitions": "2"}
 
 _SHUFFLES: Final = "spark.sql.shuffle.partitions"
-#: Bytes of a capture for each partition of a shuffle, and how many there are at least and at most. Spark's default, the
-#: most, is for clusters: on two cores it makes eight times as many tasks of a few rows.
+#: Bytes of a capture for each partition of a shuffle, and the least and the greatest number of partitions. The greatest
+#: is Spark's default, which is for clusters: on two cores, it makes eight times as many tasks of a few rows.
 _BYTES_EACH: Final = 32 << 20
 _FEWEST: Final = 8
 _MOST: Final = 200
@@ -54,10 +56,10 @@ def running_session() -> SparkSession | None:
 
 
 def copy_of(session: SparkSession) -> SparkSession:
-    """A session for an audit, with the settings of another. What is set in one is not seen in the other.
+    """A session for an audit, with the settings of `session`. Settings that change in one are not seen in the other.
 
-    It is the session itself where a server makes no copies: Spark Connect before 4.1, serverless compute of Databricks.
-    Raises UsageError if results would depend on a setting of that one.
+    Where a server makes no copies (Spark Connect before 4.1, serverless compute of Databricks), it is `session` itself.
+    Then raises UsageError if results would depend on one of its settings.
     """
     own = _copy(session)
     if own is not None:
@@ -104,8 +106,8 @@ def size_for(own: SparkSession, size: int) -> None:
 
 
 def choose_catalog(own: SparkSession, session: SparkSession, schema: str | None) -> None:
-    """Makes that catalog the current one in which a name is to be looked up: that of the other session for a schema,
-    and Spark's own, which has Delta, for paths."""
+    """Makes the catalog current in which names are looked up: for a schema, that of `session`; for paths, Spark's own,
+    which has Delta."""
     with suppress(PySparkException):
         wanted = _SPARK_CATALOG if schema is None else session.catalog.currentCatalog()
         if own.catalog.currentCatalog() != wanted:
@@ -114,7 +116,7 @@ def choose_catalog(own: SparkSession, session: SparkSession, schema: str | None)
 
 @contextmanager
 def active_session_kept() -> Iterator[None]:
-    """Leaves the session active that was. Classic Spark makes that one active which made a frame last."""
+    """Leaves the active session as it was. Classic Spark makes the session active that made the last frame."""
     session = running_session()
     try:
         yield

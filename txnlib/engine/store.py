@@ -120,14 +120,14 @@ class RunStore:
     store: Store
     cluster: str
     run_id: str
-    #: What the core made in the driver.
+    #: Tables that the core made in the driver, by name.
     _made: dict[str, pa.Table] = field(default_factory=dict, repr=False, compare=False)
     #: Rows of tables as dataclasses, for each that was asked for, until the table is written again.
     typed: dict[tuple[str, Any], list[Any]] = field(default_factory=dict, repr=False, compare=False)
     #: The number of rows that this run wrote, where it is known.
     _counts: dict[str, int | None] = field(default_factory=dict, repr=False, compare=False)
-    #: The parts that it uses, once that was asked for. Another audit of this run may replace what `segments` lists; all
-    #: these parts stay.
+    #: The parts that the run uses, once somebody asked. Another audit of the same run may replace what `segments`
+    #: lists, but these parts stay.
     _parts: list[pa.Table] = field(default_factory=list, repr=False, compare=False)
 
     def read(self, name: str) -> DataFrame:
@@ -145,7 +145,8 @@ class RunStore:
         return found if count is None else counted(found, count)
 
     def parts(self) -> pa.Table:
-        """The parts that the run lists in `segments`, which must be written, in the driver. Columns: part."""
+        """The parts that the run lists in `segments`, in the driver. `segments` must be written before. Columns:
+        part."""
         if not self._parts:
             listed = self.read("segments").select(F.explode("parts").alias("part")).distinct()
             self._parts.append(arrow_of(listed))
@@ -172,7 +173,7 @@ class RunStore:
         return count == 0
 
     def is_larger(self, name: str, rows: int) -> bool:
-        """Whether this run itself is known to have made more rows of a table."""
+        """Whether this run is known to have written more than `rows` rows of a table."""
         return (self._counts.get(name) or 0) > rows
 
     def read_stamped(self, name: str) -> DataFrame:
@@ -225,7 +226,8 @@ class RunStore:
 
 
 def opened(store: Store) -> Store:
-    """The store, whose tables have all columns. What was added since is NULL in the rows that are there.
+    """The store, once its tables have all columns of this version. Rows of older versions have NULL in the added
+    columns.
 
     Raises OtherSchemaError for tables that this version cannot read.
     """
@@ -241,7 +243,7 @@ def opened(store: Store) -> Store:
         for name in TABLES:
             if store.exists(name):
                 again_after_conflicts(tables.extend)(name, is_constrained_anew=is_constrained_anew(name, number))
-        # Last, so that an upgrade that was killed is made again.
+        # Last, so that the next audit repeats an upgrade that was killed.
         again_after_conflicts(tables.note_number)()
     return store
 

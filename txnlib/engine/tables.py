@@ -48,7 +48,7 @@ def newest_commit(spark: SparkSession, table: str, run_id: str) -> Commit:
 
 
 def commit_of(run_id: str, history: Iterable[Mapping[str, Any]]) -> Commit:
-    """The first of these commits that replaced the run's rows, or names the run because it only added rows.
+    """The first of these commits that replaced the run's rows, or added rows and names the run.
 
     Delta makes no commit when an empty frame replaces no rows, so a missing commit means 0 rows.
     """
@@ -64,8 +64,8 @@ def commit_of(run_id: str, history: Iterable[Mapping[str, Any]]) -> Commit:
     return Commit(0 if has_replacements else None)
 
 
-#: Delta's setting for the columns with minimum and maximum per file, so that queries skip files. For all columns, as is
-#: its default, these would take a third of a large write.
+#: Delta's setting for the columns whose minimum and maximum are stored per file, so that queries skip files. For all
+#: columns, Delta's default, they would take a third of a large write.
 STATISTICS: Final = "delta.dataSkippingStatsColumns"
 #: Delta's setting for a constraint, without the name of it.
 CONSTRAINT: Final = "delta.constraints."
@@ -86,7 +86,7 @@ class TableKeeper(Protocol):
         """The rows of all runs, with the columns of `stored_columns`."""
 
     def if_any(self, made: DataFrame) -> Rows | None:
-        """The rows of a frame, for one write; None if there are none. The frame is computed once for both."""
+        """The rows of a frame, to be written once; None if there are none. The frame is computed only once."""
 
     def write(self, name: str, made: Rows, stamps: Mapping[str, Any], *, replaced: str | None) -> Commit:
         """Adds the rows of a run in one commit, in place of those that fulfil `replaced`; creates the table if need be.
@@ -95,7 +95,8 @@ class TableKeeper(Protocol):
         """
 
     def noted_number(self) -> str | None:
-        """The number of the schema that `audit_runs` has; None if it has none. `write` gives it the one of today."""
+        """The schema number that is noted at `audit_runs`; None if none is. Then the next `write` of that table notes
+        today's."""
 
     def shape(self, name: str) -> Shape:
         """The columns of a table as it is stored."""
