@@ -9,12 +9,13 @@ from txnlib.ask.report import Report
 from txnlib.errors import ExitCode, UsageError
 
 _ALARMS: Final = ("HANGING", "STUCK", "LATE", "SUSPECT", "UNKNOWN")
-#: What was given and not read: of that, too, no verdict is known.
+#: Counts of what was given and not read: like UNKNOWN transactions, it has no verdict.
 _NOT_READ: Final = {
     "FILES": "{} files not read, or not to their end",
     "PARTITIONS": "{} partitions read in part",
 }
-#: Condition -> the counts of a run (`Report.counts`) that meet it: by their kind, names with what they are, in words.
+#: Condition -> kind of count (`Report.counts`) -> name of a count that meets the condition if it is not 0 -> that count
+#: in words.
 CONDITIONS: Final[Mapping[str, Mapping[str, Mapping[str, str]]]] = {
     **{name.lower(): {"verdicts": {name: f"{{}} {name}"}} for name in _ALARMS},
     "stuck": {"verdicts": {"STUCK": "{} STUCK"}, "ids": {"STUCK": "{} ids stuck without holding a partition"}},
@@ -32,7 +33,7 @@ CONDITIONS: Final[Mapping[str, Mapping[str, Mapping[str, str]]]] = {
 
 
 def parse_fail_on(given: str | None) -> frozenset[str]:
-    """The conditions that are named, separated by commas. Raises UsageError for others."""
+    """The conditions in a list separated by commas. Raises UsageError for an unknown one."""
     names = [name.strip().lower() for name in (given or "").split(",") if name.strip()]
     unknown = [name for name in names if name not in CONDITIONS]
     if unknown:
@@ -41,7 +42,7 @@ def parse_fail_on(given: str | None) -> frozenset[str]:
 
 
 def matches(conditions: Iterable[str], counts: Mapping[str, Any]) -> list[str]:
-    """What a run has of any of the conditions, in words."""
+    """The counts of a run that meet any of the conditions, in words; empty if none does."""
     given = {*conditions}
     wanted = (counted for condition, counted in CONDITIONS.items() if condition in given)
     found = (
@@ -55,7 +56,8 @@ def matches(conditions: Iterable[str], counts: Mapping[str, Any]) -> list[str]:
 
 
 def exit_code(conditions: Iterable[str], report: Report) -> tuple[ExitCode, list[str]]:
-    """The code of an audit that ended with this report, and why. What is acknowledged matches no condition."""
+    """The exit code of an audit with this report, and the counts that led to it, in words. What is acknowledged does
+    not count."""
     remaining = report.counts if report.known is None else report.known.remaining(report.counts)
     matched = matches(conditions, remaining)
     return ExitCode.MATCHED if matched else ExitCode.DONE, matched

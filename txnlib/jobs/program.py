@@ -51,8 +51,8 @@ INTERRUPTED: Final = "txnlib: interrupted; complete tables stay, and the same co
 
 
 def _end_on_interrupt(until_now: Callable[..., None] | None) -> None:
-    """Lets Ctrl-C end the program at once, from a thread of its own: the main one may be in a query or a commit, where
-    Python carries out no handler, and to unwind would wait for processes that read."""
+    """Lets Ctrl-C end the program at once, from a thread of its own. The main thread may be in a query or a commit,
+    where Python runs no handler, and unwinding would wait for processes that read."""
     if signal.getsignal(signal.SIGINT) not in (signal.default_int_handler, until_now):  # a job in the background
         return
     ends, begins = os.pipe()
@@ -75,7 +75,7 @@ def _end(last_line: str, code: ExitCode = ExitCode.FAILED) -> None:
 def start(job: Callable[[Sequence[str]], int], until_now: Callable[..., None] | None = None) -> None:
     """Runs a job as a program. Raises SystemExit only if the exit code is not 0, as Databricks requires.
 
-    `until_now`: what the program has carried out at Ctrl-C so far, if that is its own.
+    `until_now`: the handler of Ctrl-C that the program has had so far, if it set one.
     """
     _end_on_interrupt(until_now)
     if (lack := lack_of_addresses()) and not HELP & {*sys.argv}:
@@ -86,7 +86,7 @@ def start(job: Callable[[Sequence[str]], int], until_now: Callable[..., None] | 
 
 
 def _named(error: Exception) -> Exception:
-    """The error; a package that is missing, as the extra that brings it."""
+    """The error. If an extra's package is missing, the error that says which extra to install."""
     if not isinstance(error, ModuleNotFoundError) or (error.name or "txnlib").partition(".")[0] == "txnlib":
         return error
     return missing_extra("an audit", error)

@@ -89,15 +89,15 @@ def set_up(argv: Sequence[str]) -> None:
 
 #: The step that reads the capture.
 WALK: Final = "record_batches"
-#: Seconds between two lines about reading, where no line can be rewritten.
+#: Seconds between two lines about reading, if stderr is no terminal whose line can be rewritten.
 SECONDS: Final = 30.0
 #: Seconds between two lines about any other step that goes on.
 STILL_SECONDS: Final = 60.0
-#: Seconds of a step that is worth a line.
+#: Steps that take longer than this, in seconds, get a line when they end.
 WORTH_A_LINE: Final = 2.0
 
 
-#: The first thing on a terminal.
+#: The first text on a terminal.
 LOADING: Final = "loading …"
 #: Step -> what it does, where the name of its table does not say it.
 WORDS: Final[Mapping[str, str]] = {
@@ -155,7 +155,7 @@ class Meter:
     running: dict[str, tuple[float, int]] = field(default_factory=dict)
 
     def begin(self, step: str) -> None:
-        """A step begins."""
+        """Notes and shows that a step begins."""
         self.number += 1
         if step in TABLES:  # others are not told to have ended
             self.running[step] = time.monotonic(), 0
@@ -163,12 +163,12 @@ class Meter:
         LINES.show(f"{share}{words_of(step)} …")
 
     def is_read(self, size: int) -> None:
-        """So many more bytes were read."""
+        """Adds `size` bytes to what was read, and shows it."""
         self.read += size
         self.is_read_to(self.read / max(self.total, 1))
 
     def is_read_to(self, share: float) -> None:
-        """That share of the capture was read."""
+        """Shows that this share of the capture was read."""
         now = time.monotonic()
         text = progress_text(self.total, share, now - self.begun)
         LINES.show(text)
@@ -177,13 +177,13 @@ class Meter:
             LINES.progress(text)
 
     def ended(self, step: str, written: Written) -> None:
-        """A step has ended. Nobody waits for one of moments, and an empty table tells nothing."""
+        """Prints a line for a step that has ended, if it took long and wrote rows."""
         self.running.pop(step, None)
         if written.seconds > WORTH_A_LINE and written.rows != 0:
             LINES.progress(f"{words_of(step)}: {written}")
 
     def tell_running(self) -> None:
-        """A line for each step that goes on for another minute. What is read tells of itself."""
+        """Prints a line for each step that has gone on for another minute. Reading prints lines of its own."""
         now = time.monotonic()
         for step, (begun, lines) in list(self.running.items()):
             if step != WALK and now - begun >= (lines + 1) * STILL_SECONDS:

@@ -58,7 +58,7 @@ def print_plan(run: Run) -> int:
 
 
 def carry_out(run: Run, steps: Sequence[Step], given: Namespace) -> None:
-    """Takes steps, and reports their progress."""
+    """Carries out steps, and reports their progress."""
     with progress_reported(run, len(steps)):
         carry_out_steps(run, steps)
 
