@@ -69,7 +69,8 @@ def compact(run: Run) -> None:
 
 @dataclass(frozen=True, slots=True)
 class SparkRows(rows.Rows):
-    """Tables, by what opens one: only what is limited, filtered to few, or counted is collected."""
+    """Tables that answer queries through Spark. Callers must limit, filter or count rows, because all are collected in
+    the driver."""
 
     root: str
     read: Callable[[str], DataFrame]

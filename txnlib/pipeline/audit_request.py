@@ -27,7 +27,7 @@ class AuditRequest:
     conf: str | None = None
     cluster: str | None = None
     as_of_ms: int | None = None
-    #: The instant of copies that have no note of it.
+    #: When copying began, for copies whose instant nothing notes.
     captured_at_ms: int | None = None
     #: Numbers by `settings.Setting.argument`, in the units of the options.
     settings: Mapping[str, int | None] = field(default_factory=dict)

@@ -24,7 +24,8 @@ from txnlib.spark.tables.open_transactions import MOST_IN_PLAN, foremost
 
 
 def rows_of_table(run: Run, name: str, of: Callable[..., Typed]) -> list[Typed]:
-    """The rows of this run in a table that grows with the cluster, as dataclasses. Nobody may change the list."""
+    """The rows of this run in a table that grows with the cluster, as dataclasses. Callers share the list, so nobody
+    may change it."""
     typed = run.tables.typed
     if (name, of) not in typed:
         typed[name, of] = typed_rows(run.tables.rows(name, columns_read(of, TABLES[name].names)), of)
@@ -33,7 +34,7 @@ def rows_of_table(run: Run, name: str, of: Callable[..., Typed]) -> list[Typed]:
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What a parameter gets, and the tables of the run that it is made of."""
+    """What a parameter of a transform gets, and the tables of the run from which it is made."""
 
     reads: tuple[str, ...]
     of_run: Callable[[Run], Any]
@@ -55,7 +56,7 @@ def having(name: str, /, **values: Collection[object]) -> Given:
 
 
 def foremost_open(*, most: int = MOST_IN_PLAN) -> Given:
-    """The open transactions that count (`foremost`)."""
+    """The most important open transactions, at most `most` besides the first ones of partitions (`foremost`)."""
     name = "open_transactions"
     return Given((name,), lambda run: foremost(run.tables.read(name), most=most), name)
 
@@ -73,7 +74,8 @@ def selected(transform: Callable[..., DataFrame]) -> Given:
 
 
 def answered(text: str) -> Given:
-    """What a query answers to questions, the rows of `{asked}`, from the tables that it names in braces."""
+    """A function from questions to answers: a query over the tables that it names in braces, and over the questions as
+    `{asked}`."""
     names = tuple(name for name in tables_of(text) if name != "asked")
 
     def answer(run: Run, questions: DataFrame) -> DataFrame:
@@ -83,7 +85,7 @@ def answered(text: str) -> Given:
 
 
 def looked_up(name: str) -> Given:
-    """The rows of a table that have the keys that are asked for."""
+    """A function from keys to the rows of a table that have one of these keys."""
     return Given(
         (name,),
         lambda run: lambda keys: run.tables.read(name).join(broadcast(keys), on=keys.columns, how="left_semi"),
@@ -91,7 +93,7 @@ def looked_up(name: str) -> Given:
 
 
 def earlier_rows_of(name: str) -> Callable[[Run], DataFrame | None]:
-    """The rows of a table that earlier finished runs of the cluster have; None if there is no such run."""
+    """The rows of a table in earlier finished runs of the cluster; None if there is no such run."""
 
     def found(run: Run) -> DataFrame | None:
         store, earlier = run.tables.store, run.earlier
@@ -101,8 +103,8 @@ def earlier_rows_of(name: str) -> Callable[[Run], DataFrame | None]:
 
 
 def newest_rows_of(name: str, clear: Callable[[DataFrame], DataFrame]) -> Given:
-    """The rows of a table that the newest finished run before has, even if it has none. `clear`: drops rows that cannot
-    matter."""
+    """The rows of a table in the newest earlier finished run, also if that run has none. `clear`: drops rows that
+    cannot matter."""
 
     def found(run: Run) -> DataFrame | tuple[()]:
         store, earlier = run.tables.store, run.earlier

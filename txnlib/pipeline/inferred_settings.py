@@ -37,8 +37,8 @@ CHECKED_IDS: Final = 20_000
 
 
 def infer_settings(run: Run) -> None:
-    """Finds out how far the metadata log reaches, takes dynamic settings from it, then infers what is still missing,
-    each unless it was given."""
+    """Finds out how far the metadata log reaches, takes dynamic settings from it, then infers what is still missing. A
+    setting that was given stays."""
     _know_metadata(run)
     _take_dynamic_settings(run)
     note_contradictions(run)
@@ -66,7 +66,8 @@ def _know_metadata(run: Run) -> None:
 
 
 def _take_dynamic_settings(run: Run) -> None:
-    """Sets what was not given to its dynamic value: if brokers have different ones, to the largest."""
+    """Sets settings that were not given to their dynamic values. If brokers have different values, the largest
+    counts."""
     named = {("BROKER", name) for name in run.settings.assumed} | {("FEATURE", TRANSACTION_VERSION)}
     rows = [
         (each.name, each.scope_name, number((each.value or "").encode(), MAX_INT32))
@@ -111,7 +112,7 @@ def _dynamic_settings(run: Run) -> list[DynamicSetting]:
 
 
 def note_contradictions(run: Run) -> None:
-    """Notes what capture.json says otherwise than the metadata log. What is noted stays in force."""
+    """Notes where capture.json contradicts the metadata log. What capture.json says stays in force."""
     extent = run.settings.metadata_extent
     if run.capture is None or extent is None or not holds(Conclusion.NOTED_SETTING_CONTRADICTED, extent):
         return
@@ -203,15 +204,15 @@ def _owners(records: DataFrame, most: int) -> list[tuple[str, int]]:
 
 
 def _count_partitions(owners: Sequence[tuple[str, int]], highest: int | None) -> tuple[int, CountBasis]:
-    """The number of coordinator partitions by ids and their partitions, at least up to the highest one captured, and
-    its basis."""
+    """The number of coordinator partitions that the ids in some partitions allow, at least up to the highest captured
+    partition; and its basis."""
     at_least = 0 if highest is None else highest + 1
     return count_partitions(owners, at_least=at_least, default=SETTINGS["coordinator_partitions"].default)
 
 
 def count_coordinator_partitions(run: Run, records: DataFrame) -> int:
-    """The number of coordinator partitions, before `segments` can tell the highest one: by ids, and by names of
-    files."""
+    """The number of coordinator partitions by ids and by names of files, while `segments` does not yet show the highest
+    partition."""
     assert run.capture is not None
     if run.settings.coordinator_partitions_basis == CountBasis.GIVEN:
         return run.settings.coordinator_partitions

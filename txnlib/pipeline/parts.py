@@ -27,7 +27,7 @@ from txnlib.spark.frames import arrow_of
 from txnlib.spark.joins import select
 from txnlib.version import __version__
 
-#: Number of the newest audits that are looked through. More than one, because a disk may have been away.
+#: Number of newest audits to look through. More than one, because a disk may have been missing in the newest.
 _NEWEST: Final = 10
 _KEY: Final = ("topic", "partition", "source", "segment_base_offset")
 #: Rows with the same last part are of the same bytes. A hole in a segment shows that it was compacted. Another version
@@ -45,7 +45,8 @@ SELECT {", ".join(_KEY)}, run_id, parts, landmarks, first_offset, batches, newes
 def read_segments(store: Store, cluster: str, as_of_ms: int | None) -> list[dict[str, Any]]:
     """What the newest audits of a cluster have read of segments: columns of `segments`.
 
-    `as_of_ms`: the instant of this audit, if it is known. What a later copy shows may be damaged in it.
+    `as_of_ms`: the instant of this audit, if it is known. Later audits do not count: what they read may be damaged in
+    this capture.
     """
     try:
         runs = store.read_all("audit_runs").where(F.col("cluster") == cluster)
@@ -62,7 +63,7 @@ def read_segments(store: Store, cluster: str, as_of_ms: int | None) -> list[dict
 
 
 def with_parts(capture: Capture, read: Iterable[Mapping[str, Any]]) -> Capture:
-    """The capture, with a number for what is read of each file, and with what is known of its segments (`read`)."""
+    """The capture, each file with the number of its part, and with what earlier audits have read of it (`read`)."""
     known = defaultdict(list)
     for row in read:
         values: dict[str, Any] = {name: row[name] for name in ReadSegment.__dataclass_fields__}
@@ -81,11 +82,12 @@ def with_parts(capture: Capture, read: Iterable[Mapping[str, Any]]) -> Capture:
 
 
 def _changing_segments(capture: Capture, known: Iterable[tuple[Any, ...]]) -> set[tuple[Any, ...]]:
-    """The segments, by `_KEY`, that no fingerprint proves to be unchanged: of compacted copies, all but the newest, to
-    which a broker only appends. `known`: the segments of earlier audits. What has a newer one is not the newest.
+    """The keys (`_KEY`) of segments that must be read again, because no fingerprint proves that they are unchanged: in
+    compacted copies, all but the newest segment, to which a broker only appends. `known`: the keys that earlier audits
+    read; a segment that is not the newest in them is not the newest.
 
-    And those that are to be read as a whole: of the metadata log, where a row may be a run of NoOpRecords, and of
-    coordinators, if there is text of a console, which is compared with all of their records.
+    And the keys of segments that are always read as a whole: of the metadata log, where a row may be a run of
+    NoOpRecords, and of coordinators, if there is text of a console, which is compared with all of their records.
     """
     compacted = _compacted_copies(capture)
     is_printed = any(may_hold("console_log", file) for file in capture.files)
@@ -101,7 +103,7 @@ def _changing_segments(capture: Capture, known: Iterable[tuple[Any, ...]]) -> se
 
 
 def _compacted_copies(capture: Capture) -> set[tuple[Any, ...]]:
-    """The copies of which the cleaner's checkpoint says that they are compacted."""
+    """The copies that are compacted, according to the log cleaner's checkpoint."""
     found: set[tuple[Any, ...]] = set()
     for file in capture.of_kind(FileKind.CHECKPOINT):
         if CHECKPOINTS[file.path.rpartition("/")[2]] == CLEANER_OFFSET:
@@ -111,9 +113,9 @@ def _compacted_copies(capture: Capture) -> set[tuple[Any, ...]]:
 
 
 def without_deleted(capture: Capture, store: Store) -> Capture:
-    """The capture, without what is known of segments whose parts no run lists any more.
+    """The capture, without what earlier audits read in parts that no run lists any more.
 
-    To be called once the run is RUNNING. From then on nobody deletes parts that are listed now
+    To be called once the run is RUNNING. From then on, nobody deletes parts that are listed now
     (`engine.retention.forget_runs`).
     """
     known = {part for file in capture.files for read in file.earlier for part in read.parts}

@@ -51,7 +51,7 @@ class Run:
     inputs: tuple[str, ...] = ()
     #: The rows of its capture; None for a run that was opened again.
     source: CaptureSource | None = None
-    #: Ids of the runs of the cluster that had finished when it was opened and are as of earlier, newest first.
+    #: Ids of the cluster's runs of earlier instants that had finished when this run was opened, newest first.
     earlier: tuple[str, ...] = ()
     #: Whether its capture was read before its first step, to learn its instant.
     is_read: bool = False
@@ -84,7 +84,7 @@ class Run:
         self.tables.write("audit_runs", self.noted(status, counts))
 
     def noted(self, status: str, counts: Mapping[str, object] | None = None) -> DataFrame:
-        """The row of the run in `audit_runs`."""
+        """The row that `note` writes."""
         finished = None if status == "RUNNING" else now()
         row = (
             datetime.fromtimestamp(self.settings.as_of_ms / 1000, UTC),
@@ -106,10 +106,11 @@ def open_run(
     watch: Callable[[int], Callable[[int], object]] = lambda size: silent,
     show: Callable[[str], object] = silent,
 ) -> Run:
-    """A run over a capture. `watch`: what is called with the bytes of files once they were read, by the size of all.
-    `show`: what is called with what is being done, which need not stay on a screen.
+    """A run over a capture. `watch`: gets the bytes of all files, and returns a function that is called with the bytes
+    of files that were read. `show`: is called with what is being done, which need not stay on a screen.
 
-    Raises UsageError, ConfigError or UnreadableInputError before anything is written."""
+    Raises UsageError, ConfigError or UnreadableInputError before anything is written.
+    """
     started_at = now()
     given = SettingsFile() if request.conf is None else read_settings_file(Path(request.conf))
     show(f"listing the files of {', '.join(map(printable, request.input))} …")
@@ -183,8 +184,8 @@ def _given(request: AuditRequest, given: BaseModel, capture: Capture) -> dict[st
 
 
 def _decide(request: AuditRequest, given: BaseModel, capture: Capture, instant: tuple[int, str]) -> Settings:
-    """The effective settings: options over settings file over capture.json over defaults. `instant`: of the audit, and
-    where it is from."""
+    """The effective settings: options over settings file over capture.json over defaults. `instant`: the instant of the
+    audit, and where it is from."""
     notes = capture.notes
     decided = _given(request, given, capture)
     as_of_ms, basis = instant
@@ -205,8 +206,8 @@ def _decide(request: AuditRequest, given: BaseModel, capture: Capture, instant: 
 
 
 def _compare_instants(as_of_ms: int, capture: Capture, say: Callable[[str], object]) -> None:
-    """Says if the instant of the audit is before any copy was taken, or more than a day from the newest one: it may be
-    a slip of the pen."""
+    """Warns if the instant of the audit is before the first copy was taken, or more than a day from the newest one: it
+    may be a slip of the pen."""
     newest_ms, oldest_ms = capture.notes.instants.latest_ms, capture.notes.instants.earliest_ms
     if oldest_ms is not None and as_of_ms < oldest_ms:
         say(
@@ -265,10 +266,10 @@ BY_BROKERS: Final = "newest broker-stamped time in the capture (no capture.json)
 
 
 def instant_of(source: CaptureSource, now_ms: int) -> tuple[int, str]:
-    """The instant in epoch ms, and where it is from.
+    """The instant of the audit in epoch ms, and where it is from.
 
-    A client's time after `now_ms` counts as that: its clock is wrong. Without any time, the instant is 0. Raises
-    UnreadableInputError if something may be open, and no broker says when.
+    A client's time after `now_ms` counts as `now_ms`, because that client's clock is wrong. Without any time, the
+    instant is 0. Raises UnreadableInputError if no broker's clock gives it, and something may be open.
     """
     noted = source.capture.notes.instants.latest_ms
     if noted is not None:
@@ -288,7 +289,8 @@ def instant_of(source: CaptureSource, now_ms: int) -> tuple[int, str]:
 
 
 def what_may_be_open(source: CaptureSource) -> str | None:
-    """What in a capture may be, or belong to, an open transaction, in words; None if nothing may."""
+    """The first kind of records in a capture that may be, or belong to, an open transaction, in words; None if there
+    are none."""
     for table, condition, says in (
         ("record_batches", "coalesce(is_transactional, magic IS NULL OR magic > 1)", "transactional batches"),
         ("producer_snapshots", "current_txn_first_offset IS NOT NULL", "open transactions in producer snapshots"),

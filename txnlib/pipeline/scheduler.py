@@ -59,10 +59,10 @@ Step = TableStep | RunChange
 def called(transform: Callable[..., Any], **arguments: Callable[[Run], object]) -> Given:
     """What a transform returns. Each parameter gets the table of its name, or else the setting of its name.
 
-    Its type says how it gets a table: as DataFrame, or, if the table grows with the cluster, as rows in the driver
-    (`Sequence[Copy]`, where Copy is a dataclass of the columns that are needed). `arguments`: what parameters get
-    instead; for a sequence, the rows of a frame; for a function, what a transform answers to rows of questions
-    (`core_rows.answers`).
+    The type of the parameter says how it gets a table: as DataFrame; or as rows in the driver (`Sequence[Copy]`), if
+    the table grows with the cluster. `Copy` is a dataclass of the needed columns. `arguments`: what parameters get
+    instead. For a sequence, this is the rows of a frame; for a function, the answers of a transform to rows of
+    questions (`core_rows.answers`).
     """
     hints, names = get_type_hints(transform), signature(transform).parameters.keys()
     kinds = {name: get_args(hints[name])[0] for name in names if get_origin(hints[name]) is Sequence}
@@ -93,10 +93,10 @@ def table_of(
     after: tuple[str, ...] = (),
     **arguments: Callable[[Run], object],
 ) -> TableStep:
-    """The table of the transform's name. The transform returns a frame, or rows as dataclasses. `arguments`: as for
-    `called`.
+    """The step that makes the table of the transform's name. The transform returns a frame, or rows as dataclasses.
+    `arguments`: as for `called`.
 
-    `name`: of a table that has another name. `after`: other steps to wait for.
+    `name`: the table's name, if it is another one. `after`: other steps to wait for.
     """
     call, table = called(transform, **arguments), name or transform.__name__
 
@@ -107,16 +107,16 @@ def table_of(
     return TableStep(table, tuple(dict.fromkeys((*call.reads, *after))), made)
 
 
-#: Most rows of the table of a rule that the embedded engine judges in one query with other rules, which it carries out
-#: side by side.
+#: Most rows of a rule's table for which the embedded engine judges the rule in one query with other rules, side by
+#: side.
 JUDGED_TOGETHER: Final = 500_000
 
 
 def table_of_rules(
     name: str, rules: Iterable[Rule], others: Iterable[Callable[..., Iterable[object]]], *, after: tuple[str, ...] = ()
 ) -> TableStep:
-    """The table of the rows that rules of the core make of what Spark selects. `others`: functions that return rows of
-    it as dataclasses."""
+    """The step that makes a table of the rows that rules of the core find. `others`: functions that return further rows
+    of the table, as dataclasses."""
     asked = [_AskedRule.of(rule) for rule in rules]
     calls = [called(other) for other in others]
 
@@ -154,7 +154,7 @@ class _AskedRule:
         return (*self.tables, *(read for each in self.given.values() for read in each.reads))
 
     def rows(self, run: Run, name: str) -> DataFrame | None:
-        """The rows of a table that it makes; None if nothing is odd."""
+        """The rows of table `name` that the rule makes; None if nothing is odd."""
         rule = self.rule
         if run.tables.is_empty(rule.of):
             return None
@@ -170,12 +170,12 @@ class _AskedRule:
 
 
 def carry_out(run: Run, steps: Sequence[Step]) -> None:
-    """Takes every step after the steps that it reads. What no step makes exists already.
+    """Carries out every step after the steps that it reads. A table that no step makes exists already.
 
-    Among steps that are ready, the first in the list is next. Where the engine takes two at a time, the next one may be
-    another, but changes of the run happen after the same steps as ever. Of the failures, the first in this order is
-    raised, as StepError, or unchanged if it is a TxnlibError, which already says what to do; what runs beside it ends
-    first. Raises ValueError for steps in a cycle.
+    Of the steps that are ready, the first in the list is next. If the engine carries out several at a time, another one
+    may be next, but changes of the run always happen after the same steps. If steps fail, the first one in the list
+    raises its error, once those beside it have ended: as StepError, or unchanged if it is a TxnlibError, which already
+    says what to do. Raises ValueError for steps in a cycle.
     """
     tables: list[TableStep] = []
     for step in _in_order(steps):
@@ -207,7 +207,7 @@ def _in_order(steps: Sequence[Step]) -> Iterator[Step]:
 
 
 def _write(run: Run, steps: Sequence[TableStep]) -> None:
-    """Writes tables, as many at a time as the engine takes. What begins and ends is told by this thread alone."""
+    """Writes tables, as many at a time as the engine can. Only this thread reports which step begins or ends."""
     if run.engine.steps_at_once == 1:
         for step in steps:
             run.begin(step.name)
@@ -251,7 +251,7 @@ def _note(run: Run, step: TableStep, commit: Commit, begun: datetime) -> None:
 
 @contextmanager
 def _told(run: Run, step: Step) -> Iterator[None]:
-    """Raises the failure of a step as StepError, unless it says itself what to do."""
+    """Raises the failure of a step as StepError. A TxnlibError stays as it is, because it says what to do."""
     try:
         yield
     except TxnlibError:

@@ -75,7 +75,7 @@ def _read(table: str, *after: str) -> TableStep:
     return TableStep(table, after, lambda run: _source(run).read(table))
 
 
-#: Writing this table reads the files. Spark keeps the rows of all other tables, so these wait for it.
+#: The table whose writing reads the files. Spark then keeps the rows of all other tables, so their steps wait for it.
 _FIRST: Final = "record_batches"
 #: The tables whose rows are written as they were read.
 _READ: Final = (
