@@ -73,7 +73,7 @@ TABLES: Final[Mapping[str, Any]] = {
 
 #: Rows per Arrow batch handed to Spark: enough to amortise the hand-over, little enough to keep a task small.
 ROWS_PER_BATCH: Final = 65_536
-#: The same of rows that are made record by record, as Python objects.
+#: Rows per Arrow batch, if rows are made record by record, as Python objects.
 DECODED_ROWS_PER_BATCH: Final = 8_192
 
 

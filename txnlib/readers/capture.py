@@ -89,14 +89,14 @@ class CaptureFile:
     #: The number in the file's name: base offset of a segment, offset of a snapshot; NO_OFFSET for a REFUSED file
     #: without a number.
     offset: int = 0
-    #: The number of what this audit reads of it, and what earlier audits have read of it, the longest first
-    #: (`fingerprints.py`).
+    #: The number of the part that this audit reads of the file; and what earlier audits have read of it, the longest
+    #: first (`fingerprints.py`).
     part: int | None = None
     earlier: tuple[ReadSegment, ...] = ()
     #: For a REFUSED file, why it is not opened; for an UNKNOWN one, what it looks like, if its beginning shows that.
     problem: str = ""
-    #: Reached through a link; nobody may put one in its place later. And through one that leads out of the input: no
-    #: sample of its content is kept.
+    #: Whether the file was reached through a link: only then may it be one when it is opened. And whether the link
+    #: leads out of the input: then no sample of its content is kept.
     is_linked: bool = False
     is_outside: bool = False
 
@@ -125,7 +125,7 @@ class Capture:
 
     @property
     def size_to_read(self) -> int:
-        """The same without what earlier audits have read, if none of that was written again."""
+        """Total size, in bytes, of what no earlier audit has read, if none of the rest was written again."""
         return sum(file.extent for file in self.files)
 
     def of_kind(self, *kinds: FileKind) -> tuple[CaptureFile, ...]:

@@ -61,9 +61,10 @@ def leader_epochs(headers: Headers) -> Positions:
 
 
 def at_hand(buffer: Buffer, position: int, width: int) -> tuple[bytes, int, int]:
-    """Bytes in memory that contain `width` bytes at a position.
+    """Bytes that are in memory and contain the `width` bytes at a position.
 
-    Returns the bytes, the position of the first one, and the highest position at which they contain `width` bytes.
+    Returns these bytes, the position of the first of them, and the highest position at which they contain `width`
+    bytes.
     """
     if not isinstance(buffer, BlockBuffer):
         return buffer, 0, len(buffer) - width
@@ -73,7 +74,7 @@ def at_hand(buffer: Buffer, position: int, width: int) -> tuple[bytes, int, int]
 
 
 def gather(buffer: Buffer, positions: Positions, width: int, size: int) -> Raw:
-    """The `width` bytes at each position as rows, in one copy. Beyond `size`, the last byte is repeated."""
+    """A row for each position, of the `width` bytes there, in one copy. Beyond `size`, the last byte is repeated."""
     if isinstance(buffer, BlockBuffer):
         return _gather_ranges(buffer, positions, width, size)
     start, reach = int(positions[0]), size - width
@@ -88,8 +89,8 @@ def gather(buffer: Buffer, positions: Positions, width: int, size: int) -> Raw:
 
 
 def _gather_ranges(buffer: BlockBuffer, positions: Positions, width: int, size: int) -> Raw:
-    """The same for a buffer of ranges: positions within one block together, a position whose bytes span two blocks by
-    itself."""
+    """As `gather`, from a buffer of ranges: positions within one block at once, and a position whose bytes span two
+    blocks by itself."""
     pieces, index = [], 0
     while index < len(positions):
         position = int(positions[index])

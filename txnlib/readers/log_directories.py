@@ -31,8 +31,8 @@ class Identities:
 
     #: Id of a cluster -> the first file that says it.
     _clusters: dict[str, str] = field(default_factory=dict)
-    #: Folder that has not the number of its broker -> the one that its `meta.properties` names, whose copies are there.
-    #: It has a name, such as that of a host; or the number of another, whose disk moved, or somebody copied it there.
+    #: Folder whose name is not the number of its broker -> the broker that its `meta.properties` names. The folder may
+    #: have a host's name; or another broker's number, because a disk moved, or somebody copied it there.
     _owners: dict[str, str] = field(default_factory=dict)
 
     def read(self, path: str, folder: str) -> str | None:
@@ -48,7 +48,7 @@ class Identities:
         return None
 
     def note(self, path: str, cluster_id: str | None) -> None:
-        """Notes of which cluster the copies around a file are, if it says so."""
+        """Notes the cluster that a file names, if it names one."""
         if cluster_id is not None:
             self._clusters.setdefault(cluster_id, path)
 
@@ -68,7 +68,7 @@ class Identities:
         )
 
     def renamed(self, notes: CaptureNotes) -> CaptureNotes:
-        """The notes, which also name each broker by its number where they name it by its folder."""
+        """The notes of capture.json. Where they name a broker by its folder, they also name it by its number."""
         owners: dict[str, set[str]] = {}
         for folder, owner in self._owners.items():
             owners.setdefault(_named(folder) or "", set()).add(owner)
@@ -81,7 +81,8 @@ class Identities:
         return changed
 
     def source_of(self, source: str) -> str:
-        """The source of a copy, with the number of its broker in front if its folder has another, or a name."""
+        """The source of a copy. If the name of its folder is not the number of its broker, the number stands in
+        front."""
         how, _, folder = source.partition(":")
         used = folder
         for end in OUT_OF_USE:
@@ -91,7 +92,7 @@ class Identities:
 
 
 def _named(folder: str) -> str | None:
-    """The broker by the name of a folder alone; None if it has no name."""
+    """The broker that a folder's path alone names; None if it names none."""
     return broker_of(f"raw:{folder}")
 
 
@@ -106,7 +107,8 @@ LONGEST_NAME: Final = 255
 
 
 def current_name(folder: str) -> str | None:
-    """The name that a folder has, or will have, or had before it was left over; None for one that Kafka is deleting."""
+    """The name of a folder without Kafka's suffix for one in the making or left over; None for a folder that Kafka is
+    deleting."""
     moved = _MOVED_FOLDER.fullmatch(folder)
     if moved is None:
         return folder

@@ -15,8 +15,8 @@ from txnlib.core.text.dump_lines import DumpedBatch, DumpedFile, DumpedSnapshotE
 from txnlib.core.text.lines import UnreadableReason
 from txnlib.core.text.printed import Dumped, DumpedRecord, FileEnd, FileStart, Unreadable
 
-#: Most batches, records and producers of one text to remember, 16 bytes each. What is printed again of more counts
-#: twice in the tables, as that of two texts does.
+#: Most batches, records and producers of one text to remember, 16 bytes each. Beyond them, what is printed again counts
+#: twice in the tables, as it does in two texts.
 _MOST_REMEMBERED: Final = 1 << 20
 _BITS: Final = (1 << 63) - 1
 
@@ -25,7 +25,7 @@ Printed = DumpedBatch | DumpedRecord | DumpedSnapshotEntry
 
 
 class Again(NamedTuple):
-    """A batch, record or producer that the text has printed of the same file before."""
+    """A batch, record or producer that the text has already printed for the same file."""
 
     value: Printed
 
@@ -37,7 +37,7 @@ class _Known:
         self.keys, self.prints = array("q"), array("q")
 
     def remember(self, key: int, fingerprint: int) -> int:
-        """Remembers one; returns how many are remembered more."""
+        """Remembers a key that is above all others; returns 1, or 0 if it is not."""
         if self.keys and key <= self.keys[-1]:
             return 0
         self.keys.append(key)
@@ -53,7 +53,7 @@ _Kinds = dict[type, _Known]
 
 
 class PrintedFiles:
-    """The files of a text, by the path in their `Dumping` line; those without such a line are one."""
+    """The files of a text, by the path in their `Dumping` line. All without such a line count as one file."""
 
     def __init__(self) -> None:
         self._files: dict[DumpedFile, _Kinds] = {}
@@ -63,7 +63,8 @@ class PrintedFiles:
         self._has_batches = False
 
     def mark(self, event: Dumped) -> Iterator[Dumped | Again]:
-        """The event, as `Again` if it is printed again; before the end of a log with such events, a note."""
+        """The event; as `Again` if the text has printed it before. The end of a log with repeated events comes after a
+        note about them."""
         kind = type(event)
         if kind is FileStart:
             self._start(event)  # type: ignore[arg-type]

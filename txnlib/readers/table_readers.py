@@ -123,7 +123,7 @@ def _without_samples(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _of_part(batch: pa.RecordBatch, part: int | None) -> pa.RecordBatch:
-    """The rows, with the number of what was read: of `segments`, where the reader of the file has not set it."""
+    """The rows with the number of their part. In `segments`, only where the reader of the file has not set it."""
     if part is None or not _OF_PARTS & {*batch.schema.names}:
         return batch
     index = batch.num_columns - 1  # the last column of each such table

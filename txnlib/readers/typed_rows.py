@@ -37,7 +37,7 @@ def hints_of(of: Any) -> dict[str, Any]:
 
 
 def of_optional(hint: Any) -> Any:
-    """The type itself, of one that may be None."""
+    """The type without `| None`; another type as it is."""
     if get_origin(hint) in (Union, types.UnionType):
         return next(each for each in get_args(hint) if each is not types.NoneType)
     return hint
@@ -76,7 +76,7 @@ def typed_rows(rows: pa.Table, of: Callable[..., Typed]) -> list[Typed]:
 
 
 def _reader_of(of: Any, name: str) -> Callable[[Any], Any] | None:
-    """What makes a value of a field of a dataclass; None if it is stored as it is."""
+    """The function that makes the value of a field from a stored value; None if the stored value is used as it is."""
     hint = of_optional(hints_of(of)[name])
     return _readers(of)[name] if get_origin(hint) is tuple or is_dataclass(hint) or issubclass(hint, Enum) else None
 
@@ -139,7 +139,8 @@ def arrow_rows(name: str, rows: Iterable[object]) -> pa.Table:
 
 @lru_cache
 def _storing(kind: Type) -> Callable[[Any], Any] | None:
-    """What makes a value of the core one that Arrow takes; None if it is one. A time that no clock shows is NULL."""
+    """The function that makes a value for Arrow from a value of the core; None if Arrow takes the value as it is. A
+    time that no clock shows becomes NULL."""
     match kind:
         case Scalar.TIMESTAMP:
             return lambda value: None if (ms := clock_ms(value)) is None else ms * _US_PER_MS
