@@ -51,7 +51,7 @@ class CaptureSource(ABC):
 
     @abstractmethod
     def forget(self) -> None:
-        """Frees the disk space of what was read. If it is asked for again, it is read again."""
+        """Frees the disk space of what was read. A later `read` reads the files again."""
 
     @abstractmethod
     def read(self, table: str) -> DataFrame:

@@ -38,11 +38,11 @@ def rows_of(given: DataFrame | pa.Table, of: Callable[..., Typed]) -> list[Typed
 def answers(
     spark: SparkSession, transform: Callable[[DataFrame], DataFrame | None], hint: Any
 ) -> Callable[[Sequence[object]], list[Any]]:
-    """A function by which the core asks about few places in a log: from rows of questions, rows of answers, by one
-    query.
+    """A function by which the core asks about few places in a log: it takes rows of questions, and returns rows of
+    answers, by one query. Without a question, nothing is read.
 
-    `transform`: from the questions, whose columns are the fields of their dataclass; None if no row can answer. `hint`:
-    the type of the parameter, `Callable[[Sequence[Question]], Sequence[Answer]]`. Without a question, nothing is read.
+    `transform`: makes a frame of answers from a frame of questions; None if no row can answer. `hint`: the type of the
+    parameter, `Callable[[Sequence[Question]], Sequence[Answer]]`; both are dataclasses whose fields are columns.
     """
     (asked,), (of,) = get_args(get_args(hint)[0][0]), get_args(get_args(hint)[1])
     schema = struct_of(asked)
@@ -58,8 +58,8 @@ def answers(
 
 
 def odd_rows(rule: Rule, tables: Mapping[str, DataFrame], values: Mapping[str, Any]) -> DataFrame | None:
-    """The rows that a rule judges; None if it is known that there are none. `values`: those that its queries
-    name."""
+    """The rows that a rule judges; None if it is known that there are none. `values`: the values that its queries name
+    after a colon."""
     relations = dict(tables)
 
     def asked(query: str) -> DataFrame:

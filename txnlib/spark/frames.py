@@ -87,7 +87,7 @@ def batches_of(frame: DataFrame) -> Iterator[pa.RecordBatch]:
 
 
 def nullable(frame: DataFrame) -> DataFrame:
-    """The frame, where every part of a value may be NULL.
+    """The frame, with types in which every part of a value may be NULL.
 
     Arrow, as Spark fills it, refuses a struct that is NULL if one of its fields must not be, as those of an outer join
     may be. The embedded engine does not mind.
@@ -103,7 +103,7 @@ def nullable(frame: DataFrame) -> DataFrame:
 
 
 def knowing(frame: DataFrame, columns: StructType) -> DataFrame:
-    """The frame, of which these are the columns.
+    """The frame, which is told its columns.
 
     A client of Spark Connect that does not know them asks for them, and its server plans the query once more.
     """
@@ -121,7 +121,7 @@ def gathered(frame: DataFrame) -> DataFrame:
 
 
 def gathered_if_any(frame: DataFrame) -> DataFrame | None:
-    """The same; None if there are no rows."""
+    """As `gathered`; None if there are no rows."""
     if is_embedded(frame.sparkSession):
         return kept_if_any(frame)
     rows = arrow_of(frame)
@@ -131,23 +131,23 @@ def gathered_if_any(frame: DataFrame) -> DataFrame | None:
 def kept(frame: DataFrame) -> DataFrame:
     """A frame that a plan names often, computed here and now.
 
-    The embedded engine plans a frame, and computes it, as often as it is named. So there its rows go into a file of the
-    engine, which goes when no plan reads it any more. Spark finds what is equal in a plan by itself.
+    The embedded engine plans and computes a frame as often as it is named. So its rows go into a file of the engine,
+    which is removed once no plan reads it. Spark itself recognises equal parts of a plan.
     """
     return kept_if_any(frame) or frame.where("FALSE")
 
 
 def kept_if_any(frame: DataFrame) -> DataFrame | None:
-    """The same; None if it is known that there are no rows."""
+    """As `kept`; None if it is known that there are no rows."""
     spark = frame.sparkSession
     return _kept(spark, batches_of(frame)) if is_embedded(spark) else frame
 
 
 def by_parts(rows: DataFrame, transform: Callable[[DataFrame], DataFrame], key: str, most: int) -> DataFrame:
-    """What `transform` makes of a frame, whose rows of one key it needs together.
+    """What `transform` makes of a frame. It needs the rows of one key together.
 
-    The embedded engine keeps in memory what it joins and sums up. So of more than `most` rows, it transforms some
-    after the others.
+    The embedded engine keeps in memory what it joins and sums up. So if there are more than `most` rows, it transforms
+    them in parts, one after the other.
     """
     spark = rows.sparkSession
     if not is_embedded(spark) or (count := _count_of(rows)) <= most:
@@ -176,7 +176,7 @@ def _kept(spark: Any, batches: Iterator[pa.RecordBatch]) -> DataFrame | None:
 
 
 def counted(frame: DataFrame, rows: int) -> DataFrame:
-    """The frame, of which this is the number of rows, so that nobody asks for it."""
+    """The frame, which is told its number of rows, so that nobody counts them."""
     cast(Any, frame)._row_count = rows
     return frame
 

@@ -19,7 +19,7 @@ def broadcast(frame: DataFrame) -> DataFrame:
     return F.broadcast(frame)
 
 
-#: What makes names of frames in queries differ.
+#: Numbers that make the names of frames in queries unique.
 _NUMBERS: Final = count()
 
 
@@ -55,7 +55,7 @@ BLOCK_OFFSETS: Final = 64
 
 
 def bucket_of(offset: str) -> str:
-    """The number of the bucket that contains an offset, as SQL. As a fraction, it would round into the next one beyond
+    """The number of the bucket that contains an offset, as SQL. A division with a fraction would round up beyond
     2^53."""
     return f"{offset} div {BUCKET_OFFSETS}"
 
@@ -71,9 +71,11 @@ def first_block() -> str:
 
 
 def quantile(value: str, share: float) -> str:
-    """The lowest value with at least this share of all values at or below it, as SQL of an aggregate; NULL without any.
+    """The lowest value that at least this share of all values do not exceed, as SQL of an aggregate; NULL without any
+    value.
 
-    `percentile_approx` is that on Spark; the embedded engine interpolates. One value for each of few groups is kept.
+    Spark's `percentile_approx` returns this value, but the embedded engine's interpolates. Collects all values of a
+    group.
     """
     return f"get(sort_array(collect_list({value})), CAST(ceil({share} * count({value})) AS INT) - 1)"
 
@@ -85,7 +87,7 @@ RUN_BATCHES: Final = TABLES["record_batches"]["run_batches"].dataType.simpleStri
 
 
 def single_batches(rows: DataFrame, where: str, *, has: Collection[str] = TABLES["record_batches"].names) -> DataFrame:
-    """The rows, with the single batches of those runs for which `where` is true. Columns: those of `rows`.
+    """The rows. Each run for which `where` is true is replaced by its single batches. Columns: those of `rows`.
 
     `rows` are rows of `record_batches`, with other columns at will. `has`: the columns of that table that they have.
     """
@@ -93,7 +95,7 @@ def single_batches(rows: DataFrame, where: str, *, has: Collection[str] = TABLES
 
 
 def end_batches(rows: DataFrame) -> DataFrame:
-    """The rows, with the first and the last batch of each run. Columns: those of `rows`, which has all of
+    """The rows. Each run is replaced by its first and its last batch. Columns: those of `rows`, which has all of
     `record_batches`."""
     return _divided(
         rows, f"array(get(run_batches, 0), get(run_batches, {BATCHES} - 1))", TABLES["record_batches"].names
@@ -101,7 +103,8 @@ def end_batches(rows: DataFrame) -> DataFrame:
 
 
 def _divided(rows: DataFrame, batches: str, has: Collection[str]) -> DataFrame:
-    """The rows, with some batches in place of their runs. `batches`: these, as SQL; NULL leaves a run as it is.
+    """The rows, with some batches in place of their runs. `batches`: SQL for the batches of a run to keep; NULL leaves
+    the run as it is.
 
     A row is repeated for each batch, so it must no longer have all of them.
     """

@@ -36,7 +36,7 @@ def effective(metadata_log: DataFrame, types: Collection[MetadataType]) -> DataF
 
 
 def reach(metadata_log: DataFrame) -> MetadataReach:
-    """How far the records reach that count, and those of any copy."""
+    """How far the records that count reach, and how far those of any copy do."""
     found = metadata_log.selectExpr(
         f"max({clock_ms('timestamp_ms')}) FILTER (WHERE is_effective) AS known_ms",
         "max(coalesce(snapshot_offset - 1, last_offset)) FILTER (WHERE is_effective) AS last_offset",

@@ -92,10 +92,10 @@ def begin_task() -> None:
 
 
 def _unless_ended(print_exc: Callable[[], None]) -> Callable[[], None]:
-    """What prints an exception, but for that of a worker whose socket Spark has closed.
+    """A hook that prints exceptions, except that of a worker whose socket Spark has closed.
 
-    Spark ends workers that were idle for a minute, and those whose rows nobody needs. On a busy machine they notice
-    it before they are killed, and print a traceback that tells users nothing.
+    Spark ends workers that were idle for a minute, and those whose rows nobody needs. On a busy machine they notice it
+    before they are killed, and print a traceback that tells users nothing.
     """
 
     def printed() -> None:

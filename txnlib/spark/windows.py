@@ -14,12 +14,12 @@ from pyspark.sql import functions as F
 
 from txnlib.core.sql_text import BEFORE
 
-#: Everything up to and including the row.
+#: A window frame: everything up to and including the row.
 UNTIL_NOW: Final = "ROWS UNBOUNDED PRECEDING"
-#: Every row of the group, computed once for all of them.
+#: A window frame: every row of the group. Its value is computed once for all of them.
 WHOLE: Final = "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"
 
-#: What stands for no value; no number of a log.
+#: The number that stands for no value; no log contains it.
 NOTHING: Final = -1
 #: How many windows the batches of all producers are divided into (`in_buckets`).
 _BUCKETS: Final = 256
@@ -29,16 +29,17 @@ IN_BUCKET: Final = f"PARTITION BY bucket ORDER BY {', '.join(_PRODUCER)}, base_o
 _CONTINUES: Final = " AND ".join(f"lag({name}) OVER ({IN_BUCKET}) = {name}" for name in _PRODUCER)
 
 
-# The batches of a producer on a partition. An engine sets up each window anew, and a log may have a million producers
-# with a few batches each. So many producers share a window, and each row knows at which row its producer begins: what
-# stands below belongs to another one.
+# Windows over the batches of a producer on a partition. An engine sets up each window anew, and a log may have a
+# million producers with a few batches each. So many producers share a window, and each row has the number of the row at
+# which its producer begins: rows with lower numbers are of other producers.
 
 
 def in_buckets(batches: DataFrame) -> DataFrame:
     """The batches, each offset of a producer once, because a dump may print a part twice.
 
-    With bucket, row (a number in the order of the bucket), begins (that of the first row of the producer), continues
-    (whether the row before is of the same producer), and offset_before."""
+    Adds the columns bucket, row (the number of the row in its bucket), begins (the row number of the producer's first
+    batch), continues (whether the row before is of the same producer), and offset_before.
+    """
     bucketed = batches.withColumn("bucket", F.expr(f"pmod(hash({', '.join(_PRODUCER)}), {_BUCKETS})"))
     numbered = bucketed.withColumns(
         {
@@ -61,8 +62,8 @@ def lag_of_batches(value: str) -> str:
 
 
 def bounded(value: str, nothing: int = NOTHING) -> str:
-    """The value of a batch, or `nothing` for the first batch of a producer without one, as SQL: where `last_of_batches`
-    ends its search."""
+    """The value of a batch. If the first batch of a producer has none, it is `nothing`, at which `last_of_batches` ends
+    its search. As SQL."""
     return f"coalesce({value}, if(continues, NULL, {nothing}))"
 
 
@@ -81,8 +82,8 @@ def sum_of_bucket(value: str) -> str:
 
 
 def at_last(value: str, is_there: str) -> str:
-    """The value of the last batch for which something is true, up to and including each, as SQL. It is true at least
-    for the first batch of each producer."""
+    """For each batch, the value of the last batch up to it for which `is_there` is true, as SQL. `is_there` must be
+    true for the first batch of each producer."""
     return f"max_by({value}, if({is_there}, row, NULL)) OVER ({IN_BUCKET} {UNTIL_NOW})"
 
 
@@ -92,7 +93,7 @@ RECORDS_OF_COORDINATOR: Final = "PARTITION BY partition ORDER BY offset"
 
 @dataclass(frozen=True, slots=True)
 class SharedWindow:
-    """Windows that many groups of a few rows share: of a bucket, one group after the other, each in its order.
+    """A window that many small groups share. A bucket has the groups one after the other, each in its order.
 
     `keys` name a group, and are never NULL; `order`: columns that are different for each row of a group. All
     expressions are SQL.
@@ -108,7 +109,7 @@ class SharedWindow:
 
     @property
     def back(self) -> str:
-        """The same rows from the last one back."""
+        """The rows of a bucket, from the last one back."""
         return f"PARTITION BY {self._bucket} ORDER BY {', '.join(f'{name} DESC' for name in (*self.keys, *self.order))}"
 
     @property
@@ -130,9 +131,10 @@ class SharedWindow:
 
     @property
     def begins(self) -> str:
-        """The number, in the bucket, of the row with which the group of a row begins. Needs the columns of `numbered`.
+        """The number, in the bucket, of the first row of a row's group. Needs the columns of `numbered`.
 
-        What a running maximum has of a smaller number is another group's."""
+        A value of a running maximum with a smaller number is of another group.
+        """
         return f"max(if(is_first, row, NULL)) OVER ({self.over} {UNTIL_NOW})"
 
     @property
@@ -147,7 +149,7 @@ class SharedWindow:
 
     @property
     def numbered(self) -> str:
-        """Both, as columns `row` and `is_first` of a SELECT."""
+        """The columns `row` and `is_first` of a SELECT."""
         return f"{self.row} AS row, {self.is_first} AS is_first"
 
     @property
@@ -160,11 +162,11 @@ class SharedWindow:
         return f"max_by({value}, if(is_first, row, NULL)) OVER ({self.over} {UNTIL_NOW})"
 
     def highest_before(self, value: str) -> str:
-        """The highest value of the rows before each one of its group, for `own`. Needs `begins`."""
+        """For each row, the highest value of the rows before it in its group; to be read by `own`. Needs `begins`."""
         return f"max({_of_group(value)}) OVER ({self.over} {BEFORE})"
 
     def lowest_after(self, value: str) -> str:
-        """The lowest value of the rows after each one, for `own`. Needs `begins`."""
+        """For each row, the lowest value of the rows after it in its group; to be read by `own`. Needs `begins`."""
         return f"min({_of_group(value)}) OVER ({self.back} {BEFORE})"
 
 
@@ -188,27 +190,28 @@ def before_of_id(*names: str) -> str:
 
 
 def next_of_id(*names: str) -> str:
-    """The same of the record after it; NULL for the last one."""
+    """These columns of the record after each record of an id, as a struct in SQL; NULL for the last one."""
     return _neighbour_of_id("lead", names)
 
 
 def _neighbour_of_id(neighbour: str, names: Sequence[str]) -> str:
-    """The embedded engine reads the fields of a struct that became NULL (Sail 0.7.2), so each field becomes NULL."""
+    """The columns of a neighbour as a struct. Each field is NULL, too, where there is none: the embedded engine reads
+    fields of a NULL struct (Sail 0.7.2)."""
     is_there = OF_IDS.is_same(neighbour)
     fields = [f"{OF_IDS.of_neighbour(neighbour, name)} AS {name}" for name in names]
     return f"if({is_there}, struct({', '.join(fields)}), NULL)"
 
 
 def sum_of_id(count: str) -> str:
-    """The sum of counts over the records of an id up to and including each, as SQL. Needs is_first, and a column
+    """For each record, the sum of counts over the records of its id up to it, as SQL. Needs is_first, and a column
     {count}_of_bucket with the sum over the bucket."""
     before_id = f"max(if(is_first, {count}_of_bucket - {count}, NULL)) OVER ({RECORDS_OF_IDS} {UNTIL_NOW})"
     return f"({count}_of_bucket - {before_id})"
 
 
 def at_last_of_id(value: str, is_there: str) -> str:
-    """The value of the last record of an id for which something is true, up to and including each, as SQL; else NULL.
-    Needs OF_IDS.numbered."""
+    """For each record, the value of the last record of its id up to it for which `is_there` is true, as SQL; NULL if
+    there is none. Needs OF_IDS.numbered."""
     until_now = f"OVER ({RECORDS_OF_IDS} {UNTIL_NOW})"
     last = f"max(if({is_there}, row, NULL)) {until_now}"
     return f"if({last} >= {OF_IDS.begins}, max_by({value}, if({is_there}, row, NULL)) {until_now}, NULL)"

@@ -16,11 +16,12 @@ from txnlib.spark.joins import select
 def clock_bounds(
     transactions: DataFrame, producer_spans: DataFrame, named: Mapping[tuple[str, int], Mapping[int, str]]
 ) -> DataFrame:
-    """What pairs of a decision and its marker allow, of any two clocks, and of those in one leader epoch of a log with
-    something open or of a coordinator. Columns: those of `core.verdicts.compared_clocks.ClockBounds`.
+    """How far any two clocks can differ, by pairs of a decision and its marker; and the same by the pairs in one leader
+    epoch of a log, of coordinators and of partitions with something open. Columns: those of
+    `core.verdicts.compared_clocks.ClockBounds`.
 
-    A marker is written after its decision was made, and before it is complete. Those of a producer with something open
-    have rows of their own. `named`: `Clocks.named`.
+    A marker is written after its decision was made, and before the decision is complete. Pairs of a producer with
+    something open have rows of their own. `named`: `Clocks.named`.
     """
     rows = [(*place, epoch, clock) for place, by_epoch in named.items() for epoch, clock in by_epoch.items()]
     columns = "topic string, partition int, leader_epoch int, clock string"
@@ -28,8 +29,8 @@ def clock_bounds(
     return select(_BOUNDS, transactions=transactions, spans=producer_spans, named=stamped)
 
 
-#: A decision and a marker that are left over, on one partition and of one kind, are of each other if there are as many
-#: of both: clocks that are further apart than a match allows.
+#: Decisions and markers that the match left over, on one partition and with one type and epoch, belong together in
+#: order if there are as many of both: then the clocks are further apart than a match allows.
 _KIND: Final = "producer_id, topic, partition, outcome, epoch"
 _RANKED: Final = f"""count(*) OVER (PARTITION BY {_KIND}) AS number,
     row_number() OVER (PARTITION BY {_KIND} ORDER BY place) AS rank"""

@@ -34,7 +34,7 @@ MARKER: Final = {
 }
 
 
-#: What Spark stores of a decision by itself: its marker is the first of its group, or it has none.
+#: What Spark stores of a decision without the core: its marker is the first one of its group, or it has none.
 _BY_ITSELF: Final = struct(StoredMatch, {"number": "if(has_pair, 0, NULL)", "possible_offsets": "NULL"})
 
 
@@ -49,7 +49,7 @@ def markers_of(producer_spans: DataFrame) -> DataFrame:
 
 
 def each_marker(of: str = "") -> str:
-    """A row for each marker that is a decision's, or may be, as SQL. `of`: where its fields are."""
+    """SQL that gives a row for each marker that carries out a decision, or may do so. `of`: prefix of the columns."""
     return f"explode(coalesce({of}possible_offsets, array({of}marker_offset))) AS marker_offset"
 
 
@@ -107,9 +107,9 @@ _DECISION: Final = {
 _NO_MARKER: Final = f"CAST(NULL AS {struct_of(WrittenMarker).simpleString()})"
 _NO_DECISION: Final = f"CAST(NULL AS {struct_of(CoordinatorDecision).simpleString()})"
 _DECISION_PLACE, _MARKER_PLACE = "if(is_marker, NULL, place)", "if(is_marker, place, NULL)"
-#: Whether this row and the next one are a decision and a marker that can only be of each other: both agree, nothing
-#: else is at their time, and all that is earlier or later in time is so in its log, too. A marker that ended nothing
-#: may repeat another one.
+#: Whether this row and the next one are a decision and a marker that can only belong together: they agree, nothing else
+#: is at their time, and whatever is earlier or later in time is also earlier or later in its log. A marker that ended
+#: nothing may repeat another one.
 _IS_PAIR: Final = f"""coalesce(
   is_new AND NOT next_is_new AND coalesce(is_new_then, TRUE) AND is_marker != next.is_marker
     AND may_pair AND next.may_pair AND type = next.type AND epoch = next.epoch
@@ -119,7 +119,7 @@ _IS_PAIR: Final = f"""coalesce(
     AND coalesce(if(is_marker, place, next.place) > {own("marker_before")}, TRUE)
     AND coalesce(if(is_marker, place, next.place) <= {own("marker_after")}, TRUE),
   FALSE)"""
-#: What a pair must agree in.
+#: Columns of the next row that are compared to find a pair.
 _OF_PAIR: Final = ("is_marker", "may_pair", "type", "epoch", "stamped_epoch", "place")
 _NEXT: Final = ", ".join(f"{_IN_TIME.neighbour('lead', name)} AS {name}" for name in _OF_PAIR)
 
@@ -129,13 +129,13 @@ _IN_ORDER: Final = """sort_array(collect_list(
 
 
 def _groups(reach_ms: int) -> str:
-    """Decisions and markers from each pair to the next one, as SQL. Columns: those of MarkerGroup, has_pair, is_odd,
-    followed: for each decision, whether a marker may be as old, as far as clocks may differ, or whether some marker is
-    later that Spark does not pair: then a clock may have moved.
+    """Groups of decisions and markers, from each certain pair to the next one, as SQL. Columns: those of MarkerGroup,
+    has_pair, is_odd, and followed. `followed` says for each decision whether some marker may be as old as it, as far as
+    clocks may differ; or whether there is a later marker that is in no pair: then a clock may have moved.
 
-    Markers that are older than all decisions of their producer fit none. A record without a coordinator epoch
-    may be stamped by any clock, so it is near to all that some clock allows. A decision whose list of partitions is
-    lost may be about any partition with a marker of the producer.
+    Markers that are older than all decisions of their producer fit none. A record without a coordinator epoch may have
+    been stamped by any clock, so it is near to all that some clock allows. A decision whose list of partitions is lost
+    may be about any partition with a marker of the producer.
     """
     written = _compared("of_producers", "marker.coordinator_epoch", "marker.leader_epoch")
 

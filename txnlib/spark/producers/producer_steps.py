@@ -35,12 +35,14 @@ from txnlib.spark.windows import (
     sum_of_bucket,
 )
 
-#: In a `_change` column: from here on there is no value. `last_of_batches` skips NULL, which means no change.
+#: In a `_change` column, RESET means that there is no value from here on. NULL means no change, and `last_of_batches`
+#: skips it.
 RESET: Final = NOTHING
 
 
 def state(*values: str) -> str:
-    """The state of a producer, of the values of STATE_FIELDS in their order. All of these functions return SQL."""
+    """The state of a producer as a struct of these values, in the order of STATE_FIELDS. This and the next functions
+    return SQL."""
     return named(STATE_FIELDS, values)
 
 
@@ -77,7 +79,7 @@ _IS_OPEN: Final = (
     f"(last_opening IS NOT NULL AND NOT {_IS_ENDED} AND NOT coalesce({_IS_VOID} AND last_opening < first_batch, FALSE))"
 )
 _SILENT_MS: Final = "try_subtract(coalesce(first_timestamp_ms, -1), coalesce(timestamp_before, -1))"
-#: What a batch says that does not if its seed is weak.
+#: Columns of the seed that say nothing if the seed is weak.
 _OF_SEED: Final = ("producer_epoch", "base_sequence", "last_sequence", "last_offset", "coordinator_epoch")
 
 
@@ -169,8 +171,8 @@ _AMOUNTS: Final = {
 
 
 def _remembered(batches: DataFrame) -> DataFrame:
-    """Each batch with what it changes (`_change`) or adds (`_here`), and the totals of all batches before it
-    (`_before`); of amounts, besides spans, of those since the marker before."""
+    """Each batch with what it changes (`_change`) or adds (`_here`), and with the totals before it (`_before`). The
+    totals of amounts begin after the marker before; that of spans begins with the producer."""
     changed = with_columns(
         batches,
         {f"{name}_change": change for name, change in _CHANGES.items()}
@@ -197,7 +199,8 @@ _AFTER: Final = state(
     *(now("coordinator"), now("start"), "max_timestamp_ms"),
 )
 
-#: Whether a row is data outside of the transaction of its producer. All batches of a run are, or none.
+#: Whether a row is data outside of a transaction although its producer has one open. In a run, this holds for all
+#: batches or for none.
 _IS_OUTSIDE: Final = (
     "(has_before AND NOT is_seed AND coalesce(start_before IS NOT NULL AND NOT is_transactional AND NOT is_marker,"
     " FALSE))"
@@ -206,7 +209,7 @@ _EXPECTED: Final = (
     "CASE WHEN producer_epoch != epoch_before OR sequence_before IS NULL THEN 0 "
     f"ELSE (CAST(sequence_before AS BIGINT) + 1) & {MAX_SEQUENCE} END"
 )
-#: Whether a batch, or the first of a run, could have a finding for any other reason. The core decides about these; a
+#: Whether a batch, or the first batch of a run, may have a finding for another reason. The core decides about these; a
 #: property test shows that all others have none. All other batches of a run have the epoch of the batch before them,
 #: and the next sequence.
 _IS_SUSPECT: Final = f"""(has_before AND NOT is_seed AND coalesce(

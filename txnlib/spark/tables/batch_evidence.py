@@ -26,13 +26,12 @@ COPY_DDL: Final = "topic string, partition int, source string"
 
 
 def stamps_around(located: DataFrame, record_batches: DataFrame) -> DataFrame:
-    """Broker-stamped times around the first and the last batch of each span, and the bytes that wait behind the first.
+    """Broker-stamped times around the first and the last batch of each span, and the bytes from the first batch on.
+    Only batches between the log start and the high watermark count as bytes.
 
-    These are between the log start and the high watermark.
-
-    One pass over the batches sums up ranges of offsets, each split at these batches; then only few rows are sorted.
-    Sorting all batches of a partition would take one task, and most of the time of a report. A range with points is a
-    block, which has few of them however many the partition has; any other is a bucket.
+    One pass over the batches sums up ranges of offsets, each divided at these batches, so that only few rows are
+    sorted. Sorting all batches of a partition would take one task, and most of the time of a report. A range that
+    contains such a batch is a block, which has few of them however many the partition has; any other range is a bucket.
     """
     points = kept(select(_POINTS, located=located))
     around = _around_points(points, located, record_batches)
@@ -63,8 +62,8 @@ GROUP BY topic, partition, producer_id, start_offset
 
 
 def _around_points(points: DataFrame, located: DataFrame, record_batches: DataFrame) -> DataFrame:
-    """For each point of a log and each leader epoch: the newest stamp before, the oldest behind, and the bytes from
-    there."""
+    """For each point of a log and each leader epoch: the newest stamp before the point, the oldest stamp from there on,
+    and the bytes from there on."""
     near = f"SELECT DISTINCT topic, partition, {bucket_of('at')} AS bucket, TRUE AS is_near FROM {{points}}"
     read = f"""
     SELECT *
@@ -134,9 +133,9 @@ WHERE at IS NOT NULL
 
 
 def markers_elsewhere(opened: DataFrame, record_batches: DataFrame, copies: Sequence[CoverageRow]) -> DataFrame:
-    """The markers of the producers above each start that the judged copy does not have, and the last of their other
-    batches: of other copies of the same topic id, and markers that a newer leader truncated or the cleaner emptied, in
-    any copy."""
+    """For each open transaction, the markers of its producer above its start that the judged copy lacks, and the last
+    offset of batches in other copies of the same topic id. Markers that a newer leader truncated, or that the cleaner
+    emptied, are from any copy."""
     rows = [
         (
             *(copy.topic, copy.partition, copy.source, copy.broker, copy.is_judged),
@@ -152,11 +151,11 @@ def markers_elsewhere(opened: DataFrame, record_batches: DataFrame, copies: Sequ
 def vanished_markers(
     opened: DataFrame, record_batches: DataFrame, transactions: DataFrame, copies: Sequence[CoverageRow]
 ) -> DataFrame:
-    """The markers of producers with something open that the cleaner emptied, so that nothing tells whether they were
-    COMMITs, and the COMMITs that a newer leader truncated, or of a topic that was deleted; but for those that may be of
-    a decision that is left.
+    """Markers of producers with something open that may have been COMMITs and are gone: the cleaner emptied them, a
+    newer leader truncated them, or their topic was deleted. Those that a decision may explain are left out.
 
-    Columns: producer_id, topic, partition, ms, leader_epoch."""
+    Columns: producer_id, topic, partition, ms, leader_epoch.
+    """
     living, gone = _of_judged_topics(copies), [copy for copy in copies if copy.is_deleted]
     others = _with_truncated(opened.sparkSession, living, gone)
     frames = {"opened": opened, "batches": record_batches, "transactions": transactions, "others": others}
@@ -165,8 +164,8 @@ def vanished_markers(
 
 
 def vanished_commits(record_batches: DataFrame, copies: Sequence[CoverageRow]) -> DataFrame:
-    """The COMMITs of all producers that a newer leader truncated, or of a topic that was deleted. Columns: producer_id,
-    topic, partition, marker_offset, marker_epoch, at_ms."""
+    """The COMMIT markers, of any producer, that a newer leader truncated, or whose topic was deleted. Columns:
+    producer_id, topic, partition, marker_offset, marker_epoch, at_ms."""
     gone = [copy for copy in copies if copy.is_deleted]
     cut = [copy for copy in _of_judged_topics(copies) if copy.truncated]
     spark = record_batches.sparkSession
@@ -176,7 +175,7 @@ def vanished_commits(record_batches: DataFrame, copies: Sequence[CoverageRow]) -
 
 
 def _with_truncated(spark: SparkSession, living: Iterable[CoverageRow], gone: Iterable[CoverageRow]) -> DataFrame:
-    """Copies of topics that live, with what a newer leader truncated of each, and of topics that are gone."""
+    """A row for each copy, with what a newer leader truncated of it, and whether its topic is gone."""
     rows = [
         (*(copy.topic, copy.partition, copy.source), is_gone, [plain(each) for each in copy.truncated or ()])
         for is_gone, of in ((False, living), (True, gone))
@@ -186,7 +185,7 @@ def _with_truncated(spark: SparkSession, living: Iterable[CoverageRow], gone: It
 
 
 def _of_judged_topics(copies: Sequence[CoverageRow]) -> list[CoverageRow]:
-    """The copies whose topic id may be that of the judged copy. One that is not known may be any."""
+    """The copies that may have the topic id of the judged copy. An unknown id may be any."""
     judged = {copy.place: copy for copy in copies if copy.is_judged}
     living = [copy for copy in copies if copy.status != "MISSING" and not copy.is_deleted and copy.place in judged]
     ids = [(copy, {copy.topic_id, judged[copy.place].topic_id}) for copy in living]
@@ -207,8 +206,8 @@ FROM {{batches}} JOIN {{others}} AS others USING (topic, partition, source)
 WHERE {_IS_VANISHED_COMMIT}
 """
 _VANISHED_DDL: Final = "producer_id long, topic string, partition int, ms long, leader_epoch int"
-#: A coordinator sends a marker again that its leader had not acknowledged when it was deposed. So a decision explains a
-#: truncated one also where it has another.
+#: A coordinator sends a marker again if the deposed leader had not acknowledged it. So a decision that has another
+#: marker still explains a truncated one.
 _VANISHED: Final = f"""
 SELECT DISTINCT vanished.producer_id, vanished.topic, vanished.partition, ms, leader_epoch
 FROM (
@@ -255,7 +254,7 @@ def files_beside(
 ) -> DataFrame:
     """What producer snapshots and transaction indices of all copies say of each producer behind its start.
 
-    Of the snapshots of a copy, these are the newest one, and the oldest one that does not have the transaction open.
+    Of each copy, only two snapshots count: the newest one, and the oldest one that does not have the transaction open.
     """
     captured = [(*each.place, each.source, each.broker, each.truncated_from) for each in _of_judged_topics(copies)]
     beside = [

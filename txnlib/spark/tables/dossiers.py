@@ -52,7 +52,7 @@ _EARLIER: Final = (
 
 
 def located_transactions(producer_spans: DataFrame, judged_copies: DataFrame) -> DataFrame:
-    """One row per open transaction of a producer on a partition, with the judged copy of that."""
+    """One row per open transaction of a producer on a partition, with the judged copy of the partition."""
     opened = select(_OPENED, spans=producer_spans)
     return kept(opened.join(broadcast(judged_copies), on=list(TOPIC_PARTITION), how="left"))
 
@@ -165,7 +165,7 @@ _ODD_STEP: Final = {
     "listed_before": _AMONG_PLACES.replace("partitions", "before.partitions", 1),
     "epoch": "producer_epoch",
 }
-#: What may be odd; the core decides (`core.verdicts.world`).
+#: SQL that selects steps that may be odd; the core decides (`core.verdicts.scene`).
 _IS_ODD_STEP: Final = """(producer_epoch - before.producer_epoch >= 2
     OR (before.state = 'Ongoing' AND state = 'Empty')
     OR (before.state = 'Ongoing' AND state LIKE 'Prepare%' AND before.start_ms != start_ms))"""
@@ -175,7 +175,7 @@ _LONE_MARKER: Final = f"CASE WHEN marker_before IS NOT NULL THEN array({struct(W
 #: Whether a record hands out its producer epoch, as SQL.
 IS_HANDED_OUT: Final = "(state = 'Empty' OR (client_transaction_version >= 2 AND state != 'Ongoing'))"
 _IN_ORDER: Final = "PARTITION BY topic, partition, producer_id ORDER BY marker_offset"
-#: A marker like the one before, with nothing to end: it may have been sent again.
+#: Whether a marker equals the one before and ended nothing: then it may have been sent again.
 _IS_REPEAT: Final = f"""(first_offset IS NULL AND coalesce(
   lag(struct(marker_type, marker_epoch)) OVER ({_IN_ORDER}) = struct(marker_type, marker_epoch), FALSE))"""
 _REPEATED: Final = struct(RepeatedMarker, {"own": "own.marker", "decision": "own.decision"})

@@ -165,8 +165,8 @@ def open_transactions(
 #: One row per coordinator partition with records. Columns: those of CoordinatorLog.
 #:
 #: A coordinator that sends markers again may fail before it writes a record: then a decision explains the marker.
-#: `lost_commit_since_ms`: where a decision is lost, so is all behind it. So what is left of leader epochs up to that of
-#: its marker was in front of it.
+#: `lost_commit_since_ms`: if a decision is lost, all later records of its leader epoch are. So surviving records of
+#: leader epochs up to that of its marker were written before it.
 _COORDINATOR_LOGS: Final = f"""
 WITH logs AS (
   SELECT coordinator_partition, max(coordinator_epoch) AS newest_coordinator_epoch, max(offset) AS last_offset,
@@ -271,8 +271,8 @@ LEFT JOIN unexplained USING (coordinator_partition)
 LEFT JOIN older USING (coordinator_partition)
 """
 
-#: Per coordinator partition, a record of console text (without an offset, beside another copy) that is newer than all
-#: that the log has of its id, which has not expired: compaction keeps the newest record of an id.
+#: Per coordinator partition, a record of console text that is newer than every record of its id in the log. Such text
+#: has no offsets, and there is another copy. The id has not expired: compaction keeps the newest record of an id.
 _LOST_PRINTED: Final = """
 SELECT partition, max(concat(transactional_id, ' in ', newest.state)) AS printed
 FROM (
@@ -301,7 +301,7 @@ WHERE topic = '{TRANSACTION_STATE_TOPIC}' AND NOT coalesce(is_deleted, FALSE)
   AND end_offset IS NOT NULL AND high_watermark IS NOT NULL AND leader_epoch IS NOT NULL
 GROUP BY partition, topic_id, leader_epoch
 """
-#: One row per partition with something open, of which a record shows when its epoch was handed out. Columns: those of
+#: One row per partition with something open, if a record shows when the epoch of it was handed out. Columns: those of
 #: NewestMade.
 _NEWEST_MADE: Final = f"""
 SELECT topic, partition, max(made_ms) AS made_ms, max_by(coordinator_partition, made_ms) AS coordinator_partition,
@@ -348,15 +348,16 @@ def judged_rows(gathered: DataFrame, facts: ClusterFacts, application_patterns: 
 #: Most open transactions, besides the first ones of partitions, that a plan orders. Nobody takes more steps before the
 #: next audit.
 MOST_IN_PLAN: Final = 100_000
-#: Verdicts on which nobody acts before the next audit.
+#: Verdicts that ask nobody to act before the next audit.
 _NO_ACTION: Final = (Verdict.OPEN.value, Verdict.SUSPECT.value, Verdict.UNKNOWN.value)
 
 
 def foremost(open_transactions: DataFrame, *, most: int = MOST_IN_PLAN) -> DataFrame:
-    """Of more open transactions than a driver should judge together, those that count. Columns: OPEN_TRANSACTIONS.
+    """The open transactions that count, if there are more than a driver should judge together. Columns:
+    OPEN_TRANSACTIONS.
 
-    These are the first two of each partition, which determine its last stable offset, and at most `most` others: those
-    with a verdict on which somebody acts come first, then those that block most.
+    These are the first two of each partition, which determine its last stable offset, and at most `most` others: first
+    those with a verdict that asks somebody to act, then those that block most.
     """
     in_order = "PARTITION BY topic, partition ORDER BY start_offset, producer_id, transactional_id"
     ranked = with_columns(open_transactions, {"rank": f"row_number() OVER ({in_order})"})
