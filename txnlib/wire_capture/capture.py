@@ -57,7 +57,7 @@ _THREADS: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class CaptureRequest:
-    """What to capture. `since_ms`: of scope ALL, only records from this instant on, and what is open."""
+    """What to capture. `since_ms`: in scope ALL, capture only records from this instant on, and what is open."""
 
     output: Path
     topics: str | None = None
@@ -66,7 +66,7 @@ class CaptureRequest:
     context: int = CONTEXT_OFFSETS
     limit_rate: int | None = None
     cluster: str | None = None
-    #: Only look what there is to capture, and write nothing.
+    #: Whether only to say what there is to capture, and write nothing.
     is_dry_run: bool = False
 
 
@@ -140,7 +140,7 @@ class _Capture:
         )
 
     def _foresee(self, partitions: list[Partition]) -> Captured:
-        """What a capture would fetch now, from where to where. Writes nothing."""
+        """What a capture would fetch now: of each partition, from which offset to which. Writes nothing."""
         files.read_notes(self._wanted.output, self._metadata.cluster_id)
         self._settings()
         self._say_what_is_hidden()
@@ -205,8 +205,8 @@ class _Capture:
         return others
 
     def _every_topic(self) -> cluster.Metadata:
-        """What there is, by two answers that agree: a topic that a damaged answer lacks would be missed without a
-        word."""
+        """The cluster's topics, once two answers in a row agree: a topic that a damaged answer lacks would be missed
+        without a word."""
         last = cluster.metadata(self._client)
         for _ in range(_TRIES):
             before, last = last, cluster.metadata(self._client)
@@ -241,11 +241,11 @@ class _Capture:
                 )
 
     def _look(self, partitions: Iterable[Partition]) -> None:
-        """Notes log start, last stable offset and high watermark of each partition, in this order, and before the last
-        two a mark.
+        """Notes of each partition, asked in this order: log start, high watermark (`mark_before`), last stable offset,
+        high watermark.
 
-        So the last stable offset may be too low for the high watermark, never too high: what has ended may look open.
-        Below the mark from before, it proves that something was open.
+        So the last stable offset may be too low for the last high watermark, never too high: what has ended may look
+        open. A last stable offset below `mark_before` proves that something was open.
         """
         asked = [each for each in partitions if self._taken[each].problem is None]
         starts = cluster.offsets(self._client, asked, cluster.EARLIEST)
@@ -269,7 +269,7 @@ class _Capture:
         return [taken.partition for taken in possible if self._wanted.scope == ALL or taken.is_open is not False]
 
     def _ask_producers(self, partitions: Iterable[Partition]) -> None:
-        """Notes what the leaders say about producers, where something is open, or may be."""
+        """Notes the producers of partitions on which something is open, or may be, as their leaders describe them."""
         asked = [each for each in partitions if self._taken[each].may_be_open]
         for each, producers in cluster.active_producers(self._client, asked).items():
             taken = self._taken[each]
@@ -297,7 +297,8 @@ class _Capture:
     # ---- Fetching
 
     def _take_each(self, partitions: Iterable[Partition], take: Callable[[Taken], None]) -> None:
-        """Fetches partitions, from several leaders at the same time, one after the other from each."""
+        """Fetches partitions: from several leaders at the same time, but from each leader one partition after the
+        other."""
         of_leader = grouped(
             (each for each in partitions if self._taken[each].problem is None), lambda each: each.leader
         )
@@ -350,8 +351,8 @@ class _Capture:
                 return
 
     def _refresh(self, taken: Taken) -> None:
-        """Asks who leads the partition now; its copy goes along, because the new leader checks what was fetched
-        before."""
+        """Asks who leads the partition now. If the leader moved, moves the copy to its folder: the new leader checks
+        what was fetched before."""
         old = taken.partition
         with suppress(MovedError):
             for each in cluster.metadata(self._client, [old.topic]).partitions:
@@ -374,7 +375,7 @@ class _Capture:
         taken.first_captured_at_ms = taken.captured_at_ms
 
     def _take_coordinator_again(self, taken: Taken) -> None:
-        """Goes on from the first copy, which has all but what was appended since."""
+        """Continues the first copy of a coordinator partition with what was appended since."""
         folder, earlier = self._folder(taken.partition), self._folder(taken.partition, first=True)
         if files.state_file(earlier).exists() and not files.state_file(folder).exists():
             files.copy(earlier, folder)

@@ -83,8 +83,8 @@ def _of_answer(error: BaseException, config: Mapping[str, Any]) -> tuple[str, st
 
 
 def _of_end(error: BaseException, config: Mapping[str, Any], is_broker: bool | None) -> tuple[str, str] | None:
-    """A connection that the other end closed. A broker may answer and close at once: the library sees only the
-    latter."""
+    """Why the other end closed a connection, and what to do; None if it did not. A broker may answer and close at once:
+    then the library sees only the end."""
     from kafka import errors
 
     if is_broker is None or not isinstance(error, errors.KafkaConnectionError):
@@ -101,7 +101,7 @@ def _has_tls(config: Mapping[str, Any]) -> bool:
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """An error, what it was raised for, and what it contains."""
+    """An error, the errors in its arguments, and its causes."""
     found: BaseException | None = error
     while found is not None:
         yield found
@@ -130,14 +130,14 @@ OFFSET_OUT_OF_RANGE: Final = 1
 REFUSED: Final = frozenset({29, 31, 53})  # TOPIC_, CLUSTER_ and TRANSACTIONAL_ID_AUTHORIZATION_FAILED
 #: The leader moved, is starting or is unknown to the broker that was asked: ask for metadata, then ask the leader.
 MOVED: Final = frozenset({3, 5, 6, 14, 15, 16, 56, 74, 75, 100, 103})
-#: How long a first connection may take, so that a wrong address is said within 5 s, with all that comes before and
-#: after. Kafka: `socket.connection.setup.timeout.ms`, 10 s.
+#: How long a first connection may take, so that a wrong address is reported within 5 s, all other work included. Kafka:
+#: `socket.connection.setup.timeout.ms`, 10 s.
 _CONNECT_SECONDS: Final = 4
 _TRIES_SECONDS: Final = 10
 _OPTIONAL_SECONDS: Final = 5
 _SILENT_SECONDS: Final = 60
-#: How long brokers may be waited for in vain, all together. After that, one that has never answered has a second, once:
-#: so a cluster that names endless brokers, or a firewall before most of them, costs a bounded time.
+#: How long to wait in vain for all brokers together. After that, a broker that has never answered gets one second,
+#: once. So the time is bounded if a cluster names endless brokers, or if a firewall hides most of them.
 _VAIN_SECONDS: Final = 300
 _LAST_SECONDS: Final = 1
 _PAUSE_SECONDS: Final = 0.5
@@ -179,12 +179,13 @@ class Client:
         logging.getLogger("kafka").setLevel(logging.CRITICAL)
         given = {"client_id": "txnlib-capture", "receive_message_max_bytes": _MOST_BYTES, **config}
         self._config = given
-        #: What the library raises, and what a provider of tokens does.
+        #: The errors that the library raises, and those that a provider of tokens raises.
         self._failed = (KafkaError, UnreadableInputError)
-        #: When brokers did not answer in time, and who answered last.
+        #: Broker -> when it last failed to answer in time; and the broker that answered last.
         self._given_up: dict[int, float] = {}
         self._answered_last: int | None = None
-        #: Who ever answered, who is not asked any more, and for how long brokers were waited for in vain.
+        #: The brokers that ever answered, those that are not asked any more, and for how long brokers were waited for
+        #: in vain.
         self._answered: set[int] = set()
         self.lost: set[int] = set()
         self._vain_seconds = 0.0
@@ -292,7 +293,7 @@ class Client:
 
     @property
     def silent(self) -> set[int]:
-        """Brokers that did not answer in the last minute, and are not asked again so soon, or never."""
+        """Brokers that are not asked now: they did not answer in the last minute, or are given up for good."""
         now = time.monotonic()
         return self.lost | {broker for broker, at in self._given_up.items() if now - at < _SILENT_SECONDS}
 

@@ -49,8 +49,7 @@ class TruncatedError(Exception):
 
 
 class DamagedError(Exception):
-    """An answer that is no part of the log: a batch whose CRC does not match, or one that ends behind the high
-    watermark."""
+    """An answer that is no part of the log: a batch whose CRC does not match, or that ends above the high watermark."""
 
 
 @dataclass(slots=True)
@@ -67,15 +66,16 @@ class FetchedLog:
     #: Bytes of all segments, and of the last batch.
     total: int = 0
     last_size: int = 0
-    #: Offsets and leader epoch of the batch that did not fit in the last answer: believed if they come again.
+    #: Offsets and leader epoch of a batch in the last answer that did not fit. If the next answer has the same, it is
+    #: believed.
     doubted: tuple[int, int, int] | None = None
 
     def append(self, records: bytes, until: int, newest_epoch: int = _NO_EPOCH) -> int:
-        """Appends the whole batches that begin below `until`; returns how many bytes that were.
+        """Appends the whole batches that begin below `until`; returns their number of bytes.
 
-        No CRC covers offsets and leader epochs: they must fit what is around them, and `newest_epoch`, that of the
-        leader, or come in two answers. Raises DamagedError at the first batch that cannot be of this log, or does not
-        fit; those before it are appended.
+        No CRC covers offsets and leader epochs. So they must fit the batches around them and `newest_epoch`, the
+        leader's epoch, or come in two answers. Raises DamagedError at the first batch that cannot be of this log, or
+        does not fit; the batches before it are appended.
         """
         begin = end = 0
         view = memoryview(records)
@@ -114,7 +114,8 @@ class FetchedLog:
         """Whether nothing speaks against the offsets and the leader epoch of a batch, which no CRC covers."""
         if epoch != _NO_EPOCH and (last < self.next_offset or epoch < self.last_epoch or epoch > newest != _NO_EPOCH):
             return False
-        # A gap is what compaction removed, or a damaged offset: then the batch behind it has a lower one.
+        # A gap means that compaction removed records, or that the offset is damaged: then the next batch has a lower
+        # one.
         has_next = stop + _START.size <= len(records)
         return base <= self.next_offset or (has_next and int(_START.unpack_from(records, stop)[0]) > last)
 

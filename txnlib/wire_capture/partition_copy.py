@@ -118,8 +118,8 @@ def duration_text(seconds: float) -> str:
 class Taken:
     """What became of one partition.
 
-    `problem` is why it is missing or not whole; None if all of its scope is there. `is_lasting`: another call alone
-    will not help.
+    `problem` says why it is missing or not whole; None if all of its scope is there. `is_lasting`: another call will
+    not help until somebody changes something.
     """
 
     partition: Partition
@@ -152,8 +152,8 @@ class Taken:
 
     @property
     def may_be_open(self) -> bool:
-        """Whether something is open, or may be without delaying any record: the leader raises what is stable to the log
-        start."""
+        """Whether something is open, or may be open without delaying any record: if the log is empty, the leader raises
+        the last stable offset to the log start."""
         is_emptied = self.last_stable is not None and self.last_stable == self.log_start == self.high_watermark
         return bool(self.is_open) or (is_emptied and bool(self.log_start))
 
@@ -199,7 +199,7 @@ _STATE: Final = ("first_offset", "next_offset", "last_epoch", "segment", "size",
 
 
 def now_ms() -> int:
-    """The clock of the copies' instants."""
+    """The time of this machine in epoch ms, as in the instants of copies."""
     return time.time_ns() // 1_000_000
 
 
@@ -262,8 +262,8 @@ def fetch_copy(client: Client, progress: Progress, pace: Pace, taken: Taken, fol
 
 
 def _check_topic(client: Client, taken: Taken, log: FetchedLog, start: int, until: int) -> None:
-    """Raises if the topic was created again meanwhile: what was fetched may be of both logs. MovedError, or, from
-    brokers before topic ids, TruncatedError."""
+    """Raises MovedError if the topic was created again meanwhile, so that what was fetched may be of both logs;
+    TruncatedError, if brokers have no topic ids."""
     if taken.partition.topic_uuid is None:
         check_first_batch(client, taken.partition, log, start, until)
         return
@@ -285,9 +285,9 @@ def _go_on(folder: Path, begin: int) -> FetchedLog:
 
 
 def kept_log(folder: Path, begin: int) -> FetchedLog | None:
-    """The log of an earlier, interrupted fetch, if it is there as noted and contains `begin`.
+    """The log of an earlier, interrupted fetch, if it is there as noted and contains `begin`; else None.
 
-    Somebody else may have written the notes: what the segments do not confirm is not gone on with.
+    Somebody else may have written the notes, so a log counts only if its segments confirm them.
     """
     state = files.read_state(folder)
     if set(state) != set(_STATE) or not all(type(each) is int and -1 <= each <= MAX_INT64 for each in state.values()):
