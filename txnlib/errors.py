@@ -23,9 +23,9 @@ _ARGUMENTS: Final[Mapping[str, str]] = {
 
 
 def meant(given: str, known: Iterable[str], after: str = "") -> str:
-    """The known name that is most like one that is not known, in any case, as the end of a message; empty if none is.
+    """The known name that is most like an unknown one, in any case, as the end of a message; empty if none is.
 
-    `after`: what follows the name.
+    `after`: text to print behind the name.
     """
     from difflib import get_close_matches  # only for a message
 
