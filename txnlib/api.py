@@ -90,7 +90,7 @@ class Audit:
 
     @property
     def tables(self) -> RunTables[DataFrame]:
-        """The same tables as attributes, which notebooks complete."""
+        """The tables and views of this run as attributes, as `table` returns them. Notebooks complete their names."""
         return RunTables(self.run_id, self.table)
 
     @property
@@ -141,7 +141,7 @@ class Audit:
         """The history of a topic and partition, or of a transactional id. `print` prints it as `txn-audit timeline`
         does.
 
-        `last`: the number of ended transactions. Raises UsageError if the run contains nothing of the kind.
+        `last`: the number of ended transactions to show. Raises UsageError if the run has no such partition or id.
         """
         return timeline_of(self._rows, list(map(str, where)), last)
 

@@ -73,7 +73,7 @@ class Setting:
 
     @property
     def argument(self) -> str:
-        """Its name in a request for an audit, and among the arguments of the library: that of the option."""
+        """Its name in a request for an audit and among the arguments of the library: the name of its option."""
         return (self.option or "").removeprefix("--").replace("-", "_")
 
     @property

@@ -193,7 +193,7 @@ def json_text(value: object) -> str:
 
 
 def escaped_json(text: str) -> str:
-    """The same JSON, with unprintable characters escaped."""
+    """The JSON text, with unprintable characters escaped."""
     return "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)
 
 

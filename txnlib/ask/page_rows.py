@@ -107,7 +107,7 @@ class Page:
     two_phase_open: int = 0
     #: Finished runs of the cluster up to this one, newest first: run_id, as_of_ms, verdicts, lag_ms.
     runs: Sequence[Row] = ()
-    #: The same runs, the oldest first, with what was held.
+    #: Finished runs of the cluster up to this one, oldest first, with what transactions held in each.
     nights: Sequence[Night] = ()
     #: Transactions that earlier runs warned of and that have ended, newest first: rows of ended_transactions.
     endings: Sequence[Row] = ()

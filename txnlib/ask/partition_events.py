@@ -61,7 +61,7 @@ def is_stamped(batch: Row) -> bool:
 
 
 def _listed(place: Row, record: Row) -> str:
-    """The partitions of a record. That of the story comes first if there are too many to list."""
+    """The partitions of a record. If there are too many to list, the partition of the story comes first."""
     listed = record["partitions"] or []
     if len(listed) > SHOWN_PARTITIONS:
         listed = sorted(listed, key=lambda each: not lists({"partitions": [each]}, place))

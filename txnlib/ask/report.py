@@ -107,7 +107,7 @@ class Report:
     #: findings by severity; undecided two-phase commits; copies by status; rows of tables.
     counts: Mapping[str, Any] = field(default_factory=dict)
     #: Verdict, LOOKS_LATE or PREPARED -> rows of open_transactions with their step, those that hold a partition first.
-    #: Without those that are acknowledged. Of those in time, only holders.
+    #: Acknowledged rows are left out; of transactions in time, all that hold no partition.
     transactions: Mapping[str, Sequence[Row]] = field(default_factory=dict)
     #: Transactional ids that are stuck without holding a partition and not acknowledged, those that wait longest first.
     stuck_ids: Sequence[StuckId] = ()

@@ -76,9 +76,8 @@ def report_of(
 ) -> Report:
     """The report of a run.
 
-    `known`: what is acknowledged, which its sections do not list. `shown` is the limit of each section, of the ended
-    and of the broken transactions, `shown_copies` that of incomplete copies, `shown_places` that of the places of each
-    finding.
+    `known`: what is acknowledged; sections do not list it. `shown`: most transactions of each section, and most ended
+    and most broken ones. `shown_copies`: most incomplete copies. `shown_places`: most places of each finding.
     """
     reach, found = extents(run), finding_places(run, shown_places)
     stuck = stuck_ids(run, [] if known is None else [entry.filters for entry, _ in known.findings])
@@ -387,7 +386,7 @@ def _coverage(run: StoredRun, shown_copies: int) -> dict[str, Any]:
 
 
 def _unread(run: StoredRun, most: int) -> dict[str, Any]:
-    """What was given and not read: how much, by its reason, and the first files, those of most bytes first."""
+    """What was given and not read: for each reason how much, and the first files, those with most bytes first."""
     # A report about a topic has what is of its partitions or coordinators, and what has no partition: it may be of any.
     filters: list[list[Filter]] = [[]]
     if run.topic is not None:

@@ -156,7 +156,7 @@ _Key = tuple[str | None, str | None, str | None]
 
 
 def cluster_settings(metadata_log: Sequence[MetadataChange]) -> Iterator[ClusterSetting]:
-    """A row for each setting and value of it.
+    """A row for each value that a setting had.
 
     Removing a topic removes its settings. Kafka: `ConfigurationControlManager.replay`, `FeatureControlManager.replay`.
     """
@@ -186,7 +186,7 @@ def cluster_settings(metadata_log: Sequence[MetadataChange]) -> Iterator[Cluster
 
 
 def _set(changes: list[tuple[MetadataChange, str | None]], record: MetadataChange, value: str | None) -> None:
-    """Adds a value, unless it is that of before."""
+    """Adds a value, unless the setting had the same value before."""
     if value != (changes[-1][1] if changes else None):
         changes.append((record, value))
 
@@ -402,7 +402,7 @@ class Election:
 
 
 def elections_of(topic_id: str | None, elections: Iterable[Election]) -> list[Election]:
-    """Those of one topic id: the elections of a deleted topic of the same name do not count."""
+    """The elections under one topic id: those of a deleted topic of the same name do not count."""
     return [each for each in elections if topic_id is None or each.topic_id in (None, topic_id)]
 
 

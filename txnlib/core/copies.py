@@ -52,7 +52,7 @@ class LeaderBasis(StrEnum):
     CAPTURE_JSON = "CAPTURE_JSON"
     #: By the cluster's metadata log, which reaches the instant at which it was copied.
     METADATA_LOG = "METADATA_LOG"
-    #: The same, but nothing shows that the metadata log was still growing when it was copied.
+    #: By the cluster's metadata log, but nothing shows that it was still growing when it was copied.
     METADATA_LOG_UNCONFIRMED = "METADATA_LOG_UNCONFIRMED"
     #: The metadata log ended long before it was copied: its broker was dead or cut off, and leaders may have changed
     #: since.
@@ -228,12 +228,13 @@ class CoverageRow:
 
     @property
     def is_other(self) -> bool:
-        """Whether it is not known to have all that its partition had."""
+        """Whether the copy is not known to have all that its partition had."""
         return self.role in (None, Role.OTHER)
 
     @property
     def led_by(self) -> str | None:
-        """The broker that leads it, or led it when that was last known; None if not known, or if there is none."""
+        """The broker that leads the partition, or led it when that was last known; None if not known, or if it has no
+        leader."""
         return None if self.leader == NO_LEADER else self.leader
 
     @property

@@ -54,7 +54,7 @@ def utc_time(ms: int | None) -> str:
 
 
 def not_before(ms: int) -> str:
-    """The same, rounded up, so that it is not named a moment too early."""
+    """As `utc_time`, rounded up, so that the instant is not named a moment too early."""
     return utc_time(-(-ms // 1000) * 1000)
 
 
@@ -100,7 +100,7 @@ def at_offset(offset: int) -> str:
 
 
 def offset_text(offset: int) -> str:
-    """The same in words: offset 24."""
+    """A place in a log, as `at_offset`, in words: offset 24."""
     return f"offset {offset}" if offset >= 0 else f"record {_record_of_text(offset)} of its text"
 
 

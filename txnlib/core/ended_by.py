@@ -24,7 +24,7 @@ class EndedBy(StrEnum):
     TIMEOUT = "TIMEOUT"
     #: A new producer of the same transactional id, or an administrator.
     NEW_PRODUCER = "NEW_PRODUCER"
-    #: The coordinator, for one of these two reasons.
+    #: The coordinator: the transaction timed out, or a new producer initialised the id; which one is not known.
     COORDINATOR = "COORDINATOR"
     UNKNOWN = "UNKNOWN"
 

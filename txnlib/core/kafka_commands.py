@@ -123,7 +123,7 @@ def abort(topic: str, partition: int, start_offset: int) -> str:
 def abort_on_old_brokers(
     topic: str, partition: int, producer_id: int, producer_epoch: int, coordinator_epoch: int | None
 ) -> str:
-    """The same for brokers that cannot describe producers. An unknown coordinator epoch is 0, as in the tool."""
+    """As `abort`, for brokers that cannot describe producers. An unknown coordinator epoch is 0, as in the tool."""
     epoch = 0 if coordinator_epoch is None or coordinator_epoch < 0 else coordinator_epoch
     return (
         f"{_TOOL} abort {option('--topic', topic)} --partition {partition} --producer-id {producer_id} "

@@ -224,7 +224,7 @@ class _Producer(_Answer):
 class _Producers(_Answer):
     topic: str
     partition: _Number
-    #: When the leader was asked, its log reached at least up to here.
+    #: The offset that the leader's log had reached, at least, when it was asked.
     high_watermark: _Offset
     producers: list[_Producer]
 
@@ -235,7 +235,8 @@ class _Transaction(_Answer):
     producer_id: _ProducerId
     producer_epoch: _Epoch
     state: str
-    #: When the coordinator was asked, its log reached at least up to here; None if it was not captured before.
+    #: The offset that the coordinator's log had reached, at least, when it was asked; None if it was not captured
+    #: before.
     log_end_offset: _Offset | None
 
 

@@ -79,8 +79,8 @@ def iter_decoded(
     problem: str = "UNDECODABLE_RECORD",
     problem_of_all: str = "",
 ) -> Iterator[Value | str]:
-    """Yields what `decode` makes of each record of one complete batch, but for None, and a problem as a string if it
-    cannot.
+    """Yields what `decode` makes of each record of one complete batch, unless it is None; and a problem, as a string,
+    for a record that it cannot decode.
 
     A problem of the whole batch begins with `problem_of_all`, or else with the plural of `problem`.
     """

@@ -108,9 +108,9 @@ class ReadSegment:
 
 
 def known_begin(path: str, size: int, earlier: Iterable[ReadSegment]) -> tuple[ReadSegment, ReaderState] | None:
-    """The first of these that the file still begins with, and where to go on reading.
+    """The first of these that the file still begins with, and where to go on reading; None if there is none.
 
-    None for a file that cannot be read, too: the table readers report it.
+    Also None for a file that cannot be read: the table readers report it.
     """
     try:
         with files.open_buffer(path, LOOK_BYTES) as buffer:

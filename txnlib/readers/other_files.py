@@ -86,8 +86,8 @@ _DOCUMENTS: Final = (".docx", ".odt", ".xlsx", ".ods", ".pptx")
 
 
 def what_it_looks_like(path: str, size: int) -> str:
-    """Why a file that no reader knows is not read, and what to do; empty if only all of it would show that, or if it
-    cannot be opened: the table readers report that."""
+    """Why a file that no reader knows is not read, and what to do. Empty if its beginning does not show that, or if it
+    cannot be opened: then the table readers report it."""
     try:
         return _looks_like(path, size)
     except READ_ERRORS:

@@ -182,7 +182,7 @@ def _of_copies(
     marks_captured_at_ms: Mapping[str, int],
 ) -> list[CoverageRow]:
     """A row for each copy of one partition. `marks_captured_at_ms`: broker -> when its high watermarks were copied."""
-    # Only a contradicted batch has the leader epoch of such a range, which so proves nothing.
+    # A leader epoch that only a contradicted batch has proves nothing.
     refuted = {
         (each.copy, each.segment_base_offset, each.epoch)
         for each in found.contradicted
@@ -249,7 +249,7 @@ def _noted_high_watermarks(
 
 
 def _copies_beside(found: _Partition, epochs: Mapping[str, EpochsOfCopy]) -> Iterator[CopyBeside]:
-    """The copies of which only files beside the log were captured, but for those of another topic id."""
+    """The copies of which only files beside the log were captured. Those of another topic id are left out."""
     ids = {noted.topic_id for source, noted in found.checkpoints.items() if source in found.extents} - {None}
     for source in dict.fromkeys((*found.checkpoints, *found.snapshots)):
         noted, of_copy = found.checkpoints.get(source, Checkpoints()), epochs.get(source, EpochsOfCopy())

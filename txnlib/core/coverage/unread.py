@@ -84,7 +84,8 @@ class UnreadFiles:
 
     @property
     def rank(self) -> tuple[int, int, str]:
-        """What was not read at all is said before parts, the largest of these first."""
+        """Sort key: files that were not read at all come before files that were read in part; of each, the largest
+        first."""
         return _ORDER.get(self.code, len(_ORDER)), -self.bytes, self.code
 
     @property

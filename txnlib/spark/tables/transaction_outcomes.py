@@ -111,10 +111,10 @@ _SPANS: Final = f"""spans AS (
   FROM {{producer_spans}} WHERE marker_offset IS NOT NULL OR ({IS_OPEN})
 )"""
 
-#: Open records can only be of a transaction with an epoch that they have: `core.kafka.marker_acceptance.record_epochs`.
-#: The same rows with what the copies show of each marker, or why they show nothing, and with what the transaction
-#: wrote: the span that its marker ended, else the open one. If the transaction is complete, the open records may be of
-#: a later one.
+#: Open records can belong only to a transaction whose epochs include theirs:
+#: `core.kafka.marker_acceptance.record_epochs`. The rows of PLACED, with what the copies show of
+#: the marker, or why they show nothing, and with what the transaction wrote: the span that its marker ended, else the
+#: open one. If the transaction is complete, the open records may be of a later one.
 FOUND: Final = f"""
 WITH {_SPANS},
 told AS (
@@ -180,7 +180,8 @@ _WORDS: Final = {
     "decision": "decided_outcome",
     "hidden_by": "hidden_by",
 }
-#: The same rows, and transactions that no record of a coordinator explains, with the only owner of their producer id.
+#: The rows of FOUND, and transactions that no record of a coordinator explains, with the only owner of their producer
+#: id.
 TOLD: Final = f"""
 WITH {_SPANS},
 owners AS (
