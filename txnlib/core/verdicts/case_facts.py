@@ -95,8 +95,8 @@ class CaseFacts:
 
     @cached_property
     def carried_by(self) -> EarlierAudit | None:
-        """The newest earlier audit that read the log of its coordinator; if no transactional id is known, that of the
-        coordinator it had then."""
+        """The newest earlier audit that read the log of its coordinator. If no transactional id is known now, that is
+        the coordinator of the id that it had then."""
         own = self.claim.coordinator_partition
 
         def has_read(audit: EarlierAudit) -> bool:
