@@ -17,7 +17,7 @@ from txnlib.core.verdicts.plan_step import Action
 
 
 def waits_until(row: Row) -> list[str]:
-    """The line that stands in front of a command that has to wait."""
+    """The comment before a command that has to wait until an instant; empty if the command need not wait."""
     return [] if row["not_before"] is None else [f"# not before {not_before(ms(row['not_before']) or 0)}"]
 
 
@@ -26,7 +26,7 @@ def places_of(row: Row) -> str:
 
 
 def when(row: Row) -> str:
-    """The label of a command: it must wait for what speaks against an abort now."""
+    """The label of a command: "do" if it may be run now, "then" if something speaks against an abort now."""
     return "do" if row["do_not_abort_because"] is None else "then"
 
 

@@ -12,7 +12,8 @@ from txnlib.core.verdicts.dossier import FileBeside
 
 
 def files_against(case: CaseFacts) -> list[FileBeside]:
-    """Those that do not have it open since its first batch, or have more of it than the judged copy."""
+    """The files that contradict the judged copy: they do not have the transaction open since its first batch, or have
+    more of it."""
     start, end = case.span.start_offset, case.copy.end_offset or 0
     return [
         each
@@ -34,7 +35,7 @@ def ended_by(case: CaseFacts) -> FileBeside | None:
 
 
 def newer_leader(case: CaseFacts) -> CopyBeside | None:
-    """The copy with the newest leader epoch, if the judged one does not know it; None if it does."""
+    """The copy with the newest leader epoch, if the judged copy does not know that epoch; else None."""
     others = [CopyBeside(each.source or "", each.broker, each.leader_epoch) for each in case.place.captured]
     known = highest((case.copy.leader_epoch, case.copy.checkpoint_leader_epoch))
     newer = [each for each in (*others, *(case.copy.copies_beside or ())) if is_above(each.leader_epoch, known)]
