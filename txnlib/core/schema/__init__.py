@@ -1,7 +1,7 @@
 """The catalogue of columns: every table, once, as plain data.
 
-Arrow schemas (`readers.arrow_schemas`), Spark schemas (`spark.schemas`), CHECK constraints (txnlib/engine/tables.py) and
-`docs/tables.md` derive from it. A table, its Delta table and the function that makes it have the same name; in
+Arrow schemas (`readers.arrow_schemas`), Spark schemas (`spark.schemas`), CHECK constraints (txnlib/engine/tables.py)
+and `docs/tables.md` derive from it. A table, its Delta table and the function that makes it have the same name; in
 capitals, that name is a table here. Raw Kafka times are `*_ms` columns; report tables have timestamps.
 
 In reading order:
