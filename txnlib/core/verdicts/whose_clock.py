@@ -1,4 +1,4 @@
-"""Whose clock stamped a record, by leader epoch, and the estimate of a difference.
+"""Whose clock stamped a record, and the estimate of a difference.
 
 The leader of a partition stamps its markers, the leader of a coordinator partition stamps its decisions. Leaders
 change, so a stamp is of the leader of its leader epoch, not of today's. Source:
