@@ -231,13 +231,17 @@ def deleted_copies(
 ) -> set[CopyKey]:
     """The copies of deleted topics, usually none.
 
-    The topic id in `partition.metadata` shows it. A broker makes the folder of a partition after it has stored the
-    topic's record in its own metadata log. So an id that a metadata log with beginning and end (`is_metadata_whole`)
-    does not contain is older than its snapshot, if the log of that broker was captured, or if the log is confirmed. But
-    if the copy was written after the log ends (`metadata_known_ms`), the log has lost its end. Text shows no topic id:
-    it counts as deleted if a confirmed log has no topic of its name. Without such a log, copies with different topic
-    ids are of different logs, and one of them lives. `partition_notes`: of capture.json. Kafka:
-    `LogManager.isStrayKraftReplica`, `BrokerMetadataPublisher`.
+    The topic id in `partition.metadata` shows it:
+
+    * The metadata log names the id: the copy is deleted if the topic has another id now.
+    * A metadata log with beginning and end (`is_metadata_whole`) does not name the id: the topic was deleted before the
+      snapshot of that log. This holds for a log that is confirmed, or that was captured from the same broker, because a
+      broker makes the folder of a partition only after it has the topic's record in its own metadata log. It does not
+      hold if the copy was written after the log ends (`metadata_known_ms`): then the log has lost its end.
+    * No such log: copies with different topic ids are of different topics, and one of these lives.
+
+    Text shows no topic id: it counts as deleted if a confirmed log has no topic of its name. `partition_notes`: of
+    capture.json. Kafka: `LogManager.isStrayKraftReplica`, `BrokerMetadataPublisher`.
     """
     ids = {copy: noted.topic_id for copy, noted in checkpoints.items() if noted.topic_id is not None}
     newest_ms: dict[CopyKey | None, int] = highest_of((file.copy, clock_ms(file.newest_broker_ms)) for file in segments)

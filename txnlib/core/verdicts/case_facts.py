@@ -241,7 +241,7 @@ class CaseFacts:
             compared=Comparison(self.clocks, is_strict=True),
             may_be_deleted=self.may_be_deleted,
             has_hole=self.copy.gap_offset is not None,
-            # The newest record of an id stays: what is hidden is in front of it.
+            # Compaction keeps the newest record of an id, so a hidden decision has another one after it.
             hides=lambda after: after is not None and not self.has_all_decisions,
         )
         return histories.marked()

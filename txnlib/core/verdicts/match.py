@@ -225,7 +225,8 @@ class Histories:
     may_be_deleted: Callable[[CoordinatorDecision], bool]
     #: Whether a deleted part of the log may lie after a marker that is left.
     has_hole: bool = False
-    #: Whether decisions that no record shows may come before a decision; None: after the last one.
+    #: A decision -> whether decisions that no record shows may be between the one before it and itself. None stands for
+    #: the end: whether they may be after the last one.
     hides: Callable[[CoordinatorDecision | None], bool]
 
     @cached_property

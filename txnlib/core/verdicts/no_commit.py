@@ -145,7 +145,11 @@ def _is_only_decision(scene: Worlds, decision: CoordinatorDecision) -> bool:
 
 def _is_aborted(scene: Worlds, times: Times, number: int) -> bool:
     """Whether the first batch was certainly written after the start of a transaction that was aborted, and no record
-    after that start is missing."""
+    after that start is missing.
+
+    Then no transaction of the id was between the two (ONE_AT_A_TIME, COMPACTION), so the ABORT is about the batch:
+    unless a decision was hidden behind it (`_is_in_front`).
+    """
     decision, holes = scene.decisions[number], scene.case.holes
     is_last = not holes or holes[-1].end_offset <= decision.first_record_offset
     is_abort = decision.outcome == "ABORT" and bool(scene.lists_partition(decision))

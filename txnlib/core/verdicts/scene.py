@@ -313,8 +313,9 @@ class Scene:
         """What shows that the coordinator lost a decision after an offset of its log, in words; None if nothing does.
         `offset` None: anywhere.
 
-        If no coordinator knows the producer id, records lost after a record of theirs concern it only if it is younger
-        than that record: the log would still have its assignment.
+        A producer id that no coordinator knows may be among the records that were lost after a certain record only if
+        it was assigned after that record. Otherwise its assignment would be in the part of the log that was not lost,
+        or its id has expired, and an id that expired decides nothing any more.
         """
         is_nobodys = self.case.claim.is_nobodys
         found = (each for each in self._losses() if not is_nobodys or self._may_be_since(each.since_ms))

@@ -130,7 +130,8 @@ _IN_ORDER: Final = """sort_array(collect_list(
 
 def _groups(reach_ms: int) -> str:
     """Groups of decisions and markers, from each certain pair to the next one, as SQL. Columns: those of MarkerGroup,
-    has_pair, is_odd, and followed. `followed` says for each decision whether some marker may be as old as it, as far as
+    has_pair, is_odd, and followed. `is_odd`: besides its pair, the group has both a decision and a marker, so the core
+    has to compare them. `followed` says for each decision whether some marker may be as old as it, as far as
     clocks may differ; or whether there is a later marker that is in no pair: then a clock may have moved.
 
     Markers that are older than all decisions of their producer fit none. A record without a coordinator epoch may have

@@ -10,6 +10,10 @@ Passes over one sort: first the neighbours of each batch, then the state so far.
 | coordinator_epoch | a marker; reset when the producer is forgotten |
 | current_txn_first_offset | transactional data while nothing is open; reset by a marker |
 
+A *seed* is the state of a producer in a snapshot, as a row in front of its batches. It is *weak* if the snapshot is of
+an offset above the first batch: then it shows no state in front of that, only a transaction that had begun before and
+was still open. A weak seed is *void* if it does not show that either.
+
 Kafka: `ProducerAppendInfo`. The same steps in Python are `core.kafka.producer_state.append`; a property test compares
 them row by row.
 """
@@ -69,8 +73,6 @@ def with_states(batches: DataFrame, *, producer_id_expiration_ms: int = PRODUCER
     return with_columns(stepped, steps | {"is_suspect": f"{suspects} > 0"})
 
 
-#: A snapshot above the first offset gives the state there only for producers without a batch in between. For all
-#: others, it shows at most one thing: which transaction had begun before and was still open.
 _IS_WEAK: Final = "coalesce(first_batch < seeded_until, FALSE)"
 _IS_VOID: Final = f"({_IS_WEAK} AND coalesce(seeded_start >= first_batch, TRUE))"
 _FOLLOWS_WEAK: Final = f"({_IS_WEAK} AND is_seed_before)"
