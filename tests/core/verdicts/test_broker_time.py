@@ -9,8 +9,8 @@ import pytest
 
 from tests.support.dossier_samples import MINUTE, NOON
 from txnlib.core.verdicts.case_facts import CaseFacts
+from txnlib.core.verdicts.clock_bounds import MARKER_SLACK_MS, AllBounds, ClockBounds, ComparedClocks
 from txnlib.core.verdicts.cluster_facts import ClusterFacts, Thresholds
-from txnlib.core.verdicts.compared_clocks import MARKER_SLACK_MS, AllBounds, ClockBounds, ComparedClocks
 from txnlib.core.verdicts.dossier import Dossier, EpochStamps, OpenSpan
 from txnlib.core.verdicts.whose_clock import UNKNOWN, Clocks, Difference, newest_ms, written_by_ms
 

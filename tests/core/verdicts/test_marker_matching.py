@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.support.dossier_samples import DECISION, MARKER, NOON
 from txnlib.core.rows import TopicPartition
-from txnlib.core.verdicts.compared_clocks import MARKER_SLACK_MS
+from txnlib.core.verdicts.clock_bounds import MARKER_SLACK_MS
 from txnlib.core.verdicts.dossier import CoordinatorDecision, WrittenMarker
 from txnlib.core.verdicts.match import (
     Comparison,

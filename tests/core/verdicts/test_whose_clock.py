@@ -20,7 +20,7 @@ from tests.support.dossier_samples import (
     SPAN,
 )
 from txnlib.core.cluster_metadata import Election
-from txnlib.core.verdicts.compared_clocks import ClockBounds
+from txnlib.core.verdicts.clock_bounds import ClockBounds
 from txnlib.core.verdicts.match import Comparison, began_later_by_epoch
 from txnlib.core.verdicts.whose_clock import Clocks, Difference, clocks_by_epoch
 

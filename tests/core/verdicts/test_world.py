@@ -25,7 +25,7 @@ from tests.support.dossier_samples import (
 from txnlib.core.cluster_metadata import Election
 from txnlib.core.copies import CopyBeside, LeaderEpoch, TruncatedEpoch
 from txnlib.core.rows import TopicPartition
-from txnlib.core.verdicts.compared_clocks import ClockBounds
+from txnlib.core.verdicts.clock_bounds import ClockBounds
 from txnlib.core.verdicts.coordinators import PartitionFacts
 from txnlib.core.verdicts.dossier import (
     Carried,

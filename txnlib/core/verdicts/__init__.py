@@ -4,7 +4,7 @@ In reading order:
 
 * `dossier`, `coordinators`, `cluster_facts`: what is gathered, of one producer id and of the cluster;
   `in_sync`: where no coordinator can write
-* `whose_clock`: whose clock stamped what; `compared_clocks`: how far any two are apart
+* `whose_clock`: whose clock stamped what; `clock_bounds`: how far any two are apart
 * `match`: which marker is a decision's, as far as all histories agree
 * `earlier_audits`: which audits saw it before (first_seen, runs_seen), and what they read
 * `case_facts`, `case`: one open transaction: what is gathered, and what follows from that;

@@ -16,8 +16,8 @@ from txnlib.core.copies import CoverageRow, highest, is_above, is_current, lowes
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import MAX_SEQUENCE, UNKNOWN_CLOCKS_DIFFER_MS
 from txnlib.core.rows import TopicPartition
+from txnlib.core.verdicts.clock_bounds import ComparedClocks
 from txnlib.core.verdicts.cluster_facts import ClusterFacts
-from txnlib.core.verdicts.compared_clocks import ComparedClocks
 from txnlib.core.verdicts.coordinators import CoordinatorPartition, PartitionFacts
 from txnlib.core.verdicts.dossier import (
     MOST_MARKERS,

@@ -19,7 +19,7 @@ from txnlib.core.copies import highest, is_above
 from txnlib.core.instants import clock_ms, clock_ms_or_latest
 from txnlib.core.kafka.constants import is_ahead
 from txnlib.core.kafka.marker_acceptance import record_epochs
-from txnlib.core.verdicts.compared_clocks import MARKER_SLACK_MS
+from txnlib.core.verdicts.clock_bounds import MARKER_SLACK_MS
 from txnlib.core.verdicts.dossier import (
     MOST_MARKERS,
     CoordinatorDecision,

@@ -17,7 +17,7 @@ from txnlib.core.cluster_metadata import Election, elections_of
 from txnlib.core.copies import NO_LEADER, CoverageRow, highest
 from txnlib.core.instants import clock_ms
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, TRANSACTION_STATE_TOPIC, UNKNOWN_CLOCKS_DIFFER_MS
-from txnlib.core.verdicts.compared_clocks import FEWEST_PAIRS, MARKER_SLACK_MS, AllBounds, ClockBounds, ComparedClocks
+from txnlib.core.verdicts.clock_bounds import FEWEST_PAIRS, MARKER_SLACK_MS, AllBounds, ClockBounds, ComparedClocks
 from txnlib.core.verdicts.dossier import CoordinatorDecision
 
 

@@ -11,8 +11,8 @@ from txnlib.core.cluster_metadata import PartitionAssignment
 from txnlib.core.copies import CoverageRow
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS, TRANSACTION_STATE_TOPIC
 from txnlib.core.sql_text import clock_ms
+from txnlib.core.verdicts.clock_bounds import MARKER_SLACK_MS
 from txnlib.core.verdicts.cluster_facts import cluster_clocks
-from txnlib.core.verdicts.compared_clocks import MARKER_SLACK_MS
 from txnlib.core.verdicts.whose_clock import UNKNOWN
 from txnlib.spark.coordinators.transactions import MATCHED_AT_ONCE, ended_instances
 from txnlib.spark.frames import by_parts, kept, local_rows

@@ -23,6 +23,7 @@ from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC, UNKNOWN_CLOCKS_
 from txnlib.core.kafka.coordinator_partition import CountBasis
 from txnlib.core.sql_text import IS_OPEN, clock_ms, clock_ms_or_latest
 from txnlib.core.tables.judged_transactions import judge_dossier
+from txnlib.core.verdicts.clock_bounds import ClockBounds
 from txnlib.core.verdicts.cluster_facts import (
     ClusterFacts,
     NewestMade,
@@ -31,13 +32,12 @@ from txnlib.core.verdicts.cluster_facts import (
     cluster_clocks,
     cluster_facts,
 )
-from txnlib.core.verdicts.compared_clocks import ClockBounds
 from txnlib.core.verdicts.coordinators import CoordinatorLog, ReadBefore
 from txnlib.core.verdicts.dossier import Dossier
 from txnlib.core.verdicts.reason import Verdict
 from txnlib.core.verdicts.whose_clock import MeasuredClocks
 from txnlib.readers.typed_rows import arrow_rows, plain, typed
-from txnlib.spark.coordinators.clock_bounds import clock_bounds
+from txnlib.spark.coordinators.clock_pairs import clock_pairs
 from txnlib.spark.coordinators.transaction_markers import each_marker
 from txnlib.spark.core_rows import rows_of, struct_of
 from txnlib.spark.frames import arrow_of, by_parts, local_rows
@@ -132,7 +132,7 @@ def open_transactions(
         () if earlier_coverage is None else rows_of(select(_READ_BEFORE, coverage=earlier_coverage), ReadBefore),
     )
     clocks = cluster_clocks(coverage, partition_assignments, measured_clocks)
-    bounds = rows_of(clock_bounds(transactions, producer_spans, clocks.named), ClockBounds)
+    bounds = rows_of(clock_pairs(transactions, producer_spans, clocks.named), ClockBounds)
     made = rows_of(select(_NEWEST_MADE, spans=producer_spans, states=coordinator_states), NewestMade)
     is_v2_known = facts.shows_v2 or (transaction_version or 0) >= 2
     facts = replace(

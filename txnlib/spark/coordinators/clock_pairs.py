@@ -13,12 +13,12 @@ from txnlib.spark.frames import local_rows
 from txnlib.spark.joins import select
 
 
-def clock_bounds(
+def clock_pairs(
     transactions: DataFrame, producer_spans: DataFrame, named: Mapping[tuple[str, int], Mapping[int, str]]
 ) -> DataFrame:
     """How far any two clocks can differ, by pairs of a decision and its marker; and the same by the pairs in one leader
     epoch of a log, of coordinators and of partitions with something open. Columns: those of
-    `core.verdicts.compared_clocks.ClockBounds`.
+    `core.verdicts.clock_bounds.ClockBounds`.
 
     A marker is written after its decision was made, and before the decision is complete. Pairs of a producer with
     something open have rows of their own. `named`: `Clocks.named`.
