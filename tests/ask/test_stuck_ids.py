@@ -12,7 +12,6 @@ from txnlib.ask.acknowledgements import Acknowledgement, acknowledged
 from txnlib.ask.delta_rows import open_run, open_tables
 from txnlib.ask.report_rows import report_of
 from txnlib.ask.run_result import results_of
-from txnlib.ask.terminal_report import render
 from txnlib.jobs.fail_on import matches
 
 TWO_HOURS = 7_200_000
@@ -54,24 +53,6 @@ def test_nothing_is_called_calm_above_an_id_that_is_stuck(tables):
         " PrepareCommit for 2 h",
         "first: pay-gw-1: get its coordinator __transaction_state-3 going, which sends its markers again",
     ]
-    text = render(told)
-    assert "nothing is stuck" not in text
-    assert "\n  pay-gw-1   producer 7001   PrepareCommit for 2 h   coordinator __transaction_state-3\n" in text
-    assert (
-        "\n  do       kafka-leader-election.sh --bootstrap-server $BOOTSTRAP --election-type PREFERRED --topic " in text
-    )
-    assert "\n  pay-gw-2   producer 7002   PrepareCommit for 10 min   coordinator" in text
-    assert text.splitlines()[-1].startswith("for details: txn-audit explain pay-gw-1 --tables ")
-
-
-def test_one_of_them_is_told_in_the_singular(tables):
-    known = [Acknowledgement(finding="COMPLETION_OVERDUE", producer_id=7001, until=_later(), by="me", why="known")]
-    run = open_run(open_tables(str(tables)))
-    told = report_of(run, acknowledged(run, known))
-    assert told.answer[0] == (
-        "1 STUCK_ID, an id holds no partition, and can begin no transaction: pay-gw-2 has been in PrepareCommit for"
-        " 10 min"
-    )
 
 
 def test_what_is_acknowledged_leaves_all_calm_and_fails_no_audit(tables):
@@ -80,6 +61,8 @@ def test_what_is_acknowledged_leaves_all_calm_and_fails_no_audit(tables):
     told = report_of(run, acknowledged(run, known))
     assert (told.stuck_ids, told.level) == ([], "calm")
     assert matches(["stuck"], told.counts) == []
+    of_one = [known[0].model_copy(update={"producer_id": 7001})]
+    assert [each.producer_id for each in report_of(run, acknowledged(run, of_one)).stuck_ids] == [7002]
     assert matches(["stuck"], report(tables).counts) == ["2 ids stuck without holding a partition"]
 
 

@@ -16,8 +16,10 @@ from txnlib.ask.extents import Reach
 from txnlib.ask.grid import WIDTH
 from txnlib.ask.own_command import program
 from txnlib.ask.report import MEANINGS, UNPROVEN, FindingPlaces, Report
+from txnlib.ask.stuck_ids import StuckId
 from txnlib.ask.terminal_report import render, terminal_report
 from txnlib.ask.words import PREPARED
+from txnlib.core.coverage.unread import UnreadFiles
 from txnlib.core.kafka_commands import abort, describe_producers, force_terminate
 
 AS_OF = 1_795_243_361_000
@@ -92,27 +94,39 @@ APPLICATIONS = tuple((f"app{n}", 9 - n) for n in range(7))
 OF_900 = {"counts": {"verdicts": {"HANGING": 900}, "transactions": {"HANGING": 900}}}
 LATE = {"verdicts": {"LATE": 2, "LOOKS_LATE": 3}, "transactions": {"LATE": 2, "LOOKS_LATE": 3}}
 A_DAY_AGO = AS_OF - 86_400_000
-#: How far three transactions on nine rows reach.
-REACHES = {
-    "two hold partitions, by brokers' clocks": Reach(
-        9, 3, 2, held=2, holding=2, since_ms=AS_OF - 3_600_000, is_since_proven=True
-    ),
-    "one holds a partition, by its client's clock": Reach(9, 3, 2, held=1, holding=1, since_ms=AS_OF - 3_600_000),
-    "all hold partitions, and no clock says since when": Reach(9, 3, 2, held=3, holding=3),
-    "none holds a partition": Reach(9, 3, 2),
+#: Three transactions on nine rows, and how far they reach.
+THREE = replace(HANGING, counts={"verdicts": {"HANGING": 9}, "transactions": {"HANGING": 3}}, transactions={})
+TWO_HOLD = {"held": 2, "holding": 2, "held_offsets": 9}
+REACHES: dict[str, dict[str, Any]] = {
+    "two hold partitions, by brokers' clocks": TWO_HOLD | {"since_ms": AS_OF - 3_600_000, "is_since_proven": True},
+    "one holds a partition, by its client's clock": {"held": 1, "holding": 1, "since_ms": AS_OF - 3_600_000},
+    "all hold partitions, and no clock says since when": {"held": 3, "holding": 3},
+    "a clock that is ahead makes no age negative": {"held": 1, "holding": 1, "since_ms": AS_OF + 5_000},
+    "one offset waits until a coordinator ends it": {"held": 1, "holding": 1, "held_offsets": 1, "ends_ms": AS_OF + 1},
+    "offsets wait until the last is ended": TWO_HOLD | {"ends_ms": AS_OF + 1},
+    "coordinators should have ended them": TWO_HOLD | {"ends_ms": AS_OF - 1},
+    "the owner of one decides": TWO_HOLD | {"ends_ms": AS_OF + 1, "undecided": 1},
+    "the owners of all decide": {"held": 3, "holding": 3, "undecided": 3, "owners": ("a", "b", "c")},
+    "nothing waits for them yet": {"idle": 3},
+    "nothing waits for one of them yet": {"idle": 1},
+    "two hold partitions, and nothing waits for one of them": TWO_HOLD | {"idle": 1},
 }
+
+
+def waiting(*groups: str, verdict: str = "HANGING") -> Report:
+    """These groups committed offsets in an open transaction."""
+    commits = [{"group_id": group, "topic": "t", "partition": 0} for group in groups]
+    row = ROW | {"topic": "__consumer_offsets", "pending_commits": commits, "verdict": verdict}
+    counts = {"verdicts": {verdict: 1}, "transactions": {verdict: 1}}
+    return replace(HANGING, counts=counts, transactions={verdict: [row]})
+
+
 #: Reports in which something is open.
 OPENED = {
     **{name: replace(HANGING, transactions={"HANGING": [ROW | row]}) for name, row in ROWS.items()},
-    **{
-        name: replace(
-            HANGING,
-            counts={"verdicts": {"HANGING": 9}, "transactions": {"HANGING": 3}},
-            transactions={},
-            extents={"HANGING": reach},
-        )
-        for name, reach in REACHES.items()
-    },
+    "a group cannot fetch its offsets": waiting("a"),
+    "five groups cannot fetch theirs": waiting("b", "a", "c", "d", "e"),
+    "the commits of one in time are not in the first lines": waiting("a", verdict="OPEN"),
     "a two-phase commit left alone has a section, and no alarm": replace(
         HANGING,
         counts={"verdicts": {"OPEN": 1}, "transactions": {"OPEN": 1}},
@@ -154,7 +168,11 @@ OPENED = {
 
 def test_what_is_said_of_open_transactions_is_as_it_was_read_last(request):
     cases = {name: render(report, WHOLE) for name, report in OPENED.items()}
-    told = differences(render(HANGING, WHOLE), cases)
+    reaches = {
+        name: render(replace(THREE, extents={"HANGING": Reach(9, 3, 2, **fields)}), WHOLE)
+        for name, fields in REACHES.items()
+    }
+    told = differences(render(HANGING, WHOLE), cases) + "\n" + differences(render(THREE, WHOLE), reaches)
     assert_as_read(SCREENS / "open.txt", told, renews=request.config.getoption("--renew"))
 
 
@@ -162,6 +180,7 @@ NOTHING = Report("c", AS_OF, "given", "/out")
 GONE = {"topic": "t", "partition": 0, "start_offset": 1, "producer_id": 2, "verdict": "HANGING"} | {"says": "by hand"}
 LOST = (("a", 1), ("b\nc", 0))
 PLACE = {"topic": "t", "partition": 3, "offset": 7, "transactional_id": None}
+WAITING = replace(broken(), partitions=[each | {"marker": "PENDING"} for each in broken().partitions])
 MINOR = "transaction.abort.timed.out.transaction.cleanup.interval.ms"
 #: Reports in which nothing is open: what is changed.
 CALM: dict[str, dict[str, Any]] = {
@@ -175,6 +194,7 @@ CALM: dict[str, dict[str, Any]] = {
     "what ended": {"ended": (GONE,), "ended_known": 1},
     "what ended is many": {"ended": (GONE,) * 8, "ended_known": 8},
     "one is split": {"broken": [broken()]},
+    "one only waits for its markers": {"broken": [WAITING]},
     "eight are split": {"broken": [replace(broken(), number=number) for number in range(8)]},
     "coordinators are missing": {"missing_coordinators": (7, 31)},
     "their number is assumed": {
@@ -209,6 +229,32 @@ CALM: dict[str, dict[str, Any]] = {
     "a critical finding is in the first lines": {
         "findings": (FindingPlaces("MARKER_MISSING", "CRITICAL", 5, "it is so", places=[PLACE, PLACE]),)
     },
+    "a text was not read": {
+        "unread_by_reason": [UnreadFiles("TOPIC_PARTITION_UNKNOWN", 1, 4096, ["/in/a.txt"])],
+        "unreadable_files": 1,
+    },
+    "several files were not read": {
+        "unread_by_reason": [
+            UnreadFiles("PERMISSION_DENIED", 3, 0, ["/in/a", "/in/b", "/in/c"]),
+            UnreadFiles("LINK_OUT_OF_INPUT", 2, 0, ["/in/l", "/in/m"]),
+            UnreadFiles("CORRUPT_BATCH", 1, 90, ["/in/d"]),
+            UnreadFiles("CUT_LINE", 1, 9, ["/in/e"]),
+        ],
+        "unreadable_files": 7,
+    },
+    "a partition was read in part": {
+        "incomplete": [
+            {"topic": topic, "partition": 3, "source": "raw:1", "status": "DAMAGED", "detail": "ends inside a batch"}
+            for topic in ("__transaction_state", "t")
+        ],
+        "partitions_in_part": 1,
+    },
+    "ids are stuck alone": {
+        "stuck_ids": [
+            StuckId(f"pay-gw-{n}", 3, 7000 + n, 6, "PrepareCommit", AS_OF - 7_200_000 // n, "pay-gw") for n in (1, 2)
+        ]
+    },
+    "the copies were taken later": {"captured_to_ms": AS_OF + 7_000},
     "two partitions were not read": {"partitions_known": 14, "partitions_read": 12, "missing_partitions": LOST},
     "eight partitions were not read": {"partitions_known": 20, "partitions_read": 12, "missing_partitions": LOST},
     "coordinators among these are named apart": {
@@ -228,6 +274,7 @@ def test_what_is_said_where_nothing_is_open_is_as_it_was_read_last(request):
 
 def test_nothing_from_a_log_forges_a_line():
     evil = {"transactional_id": "x\nHANGING", "groups": ["g\n  do  rm"], "explanation": "a\x1b[2J"}
+    evil |= {"pending_commits": [{"group_id": "g\nHANGING", "topic": "t\nHANGING", "partition": 0}]}
     text = render(replace(HANGING, transactions={"HANGING": [ROW | evil]}))
     assert [part for part in text.splitlines() if part == "HANGING"] == ["HANGING"]
     assert "\x1b" not in text
@@ -291,21 +338,11 @@ def test_colours_are_for_terminals_that_want_them(monkeypatch):
     monkeypatch.setattr("txnlib.ask.terminal_report.program", lambda: "txn-audit")
     styled = terminal_report(HANGING, is_terminal=True)
     assert "\x1b[1;31mHANGING\x1b[0m" in styled
+    assert "\x1b[1morders-3 offset 41\x1b[0m" in styled
     assert re.sub(r"\x1b\[[0-9;]*m", "", styled) == f"{render(HANGING, 70)}\n", "the words are the same"
     monkeypatch.setenv("NO_COLOR", "1")
     assert "[1;31m" not in terminal_report(HANGING, is_terminal=True)
     assert terminal_report(HANGING, is_terminal=False) == f"{render(HANGING)}\n", "piped, it is as wide as ever"
-
-
-def test_entries_are_set_apart_and_their_heads_are_bold(monkeypatch):
-    text = several("HANGING", 5)
-    heads = [number - 1 for number, each in enumerate(text.splitlines()) if each.startswith("  why ")]
-    assert len(heads) == 2
-    assert [text.splitlines()[number - 1] for number in heads] == ["HANGING", ""]
-    for name, value in {"FORCE_COLOR": "1", "TERM": "xterm-256color"}.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.delenv("NO_COLOR", raising=False)
-    assert "\x1b[1morders-3 offset 41\x1b[0m" in terminal_report(HANGING, is_terminal=True)
 
 
 def test_the_command_for_details_names_the_program_that_is_there(monkeypatch, tmp_path):

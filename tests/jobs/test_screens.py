@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.ask.test_headline import assert_numbers_of_sql
 from tests.support.live_output import as_of
-from txnlib.ask.delta_rows import Tables, open_run, open_tables
+from txnlib.ask.delta_rows import open_run, open_tables
 from txnlib.ask.main import answer_of, parser
 from txnlib.ask.own_command import program
 from txnlib.ask.report_rows import report_of
-from txnlib.ask.sql import ask
 from txnlib.ask.terminal_report import render
 from txnlib.auditing import audit
 
@@ -53,33 +53,6 @@ def test_screens_are_as_they_were_read_last(captures, tmp_path, renews, name):
         file.parent.mkdir(exist_ok=True)
         file.write_text(told)
     assert told == file.read_text()
-
-
-def assert_numbers_of_sql(tables: Tables) -> None:
-    """Every number of the first lines, again from the partitions and what the coordinators' records say."""
-    told = report_of(open_run(tables)).extents
-    for row in ask(tables, IN_SQL).rows:
-        extent = told[row["name"]]
-        said = (extent.rows, extent.transactions, extent.held, extent.holding, extent.held_offsets)
-        assert said == tuple(row[name] for name in ("row_count", "transactions", "held", "holding", "held_offsets"))
-
-
-IN_SQL = """
-WITH opened AS (
-  SELECT *, CASE WHEN verdict = 'LATE' AND reason = 'TIMEOUT_NOT_PASSED' THEN 'LOOKS_LATE' ELSE verdict END AS name
-  FROM latest_open_transactions
-), held AS (
-  SELECT opened.name, opened.producer_id, opened.transactional_id, lag.lag_offsets
-  FROM latest_partitions AS lag JOIN opened
-    ON opened.topic = lag.topic AND opened.partition = lag.partition AND opened.producer_id = lag.blocking_producer_id
-  WHERE lag.lag_offsets > 0
-)
-SELECT name, count(*) AS row_count, count(DISTINCT (producer_id, transactional_id)) AS transactions,
-  (SELECT count(*) FROM held WHERE held.name = opened.name) AS held,
-  (SELECT count(DISTINCT (producer_id, transactional_id)) FROM held WHERE held.name = opened.name) AS holding,
-  (SELECT coalesce(sum(lag_offsets), 0) FROM held WHERE held.name = opened.name) AS held_offsets
-FROM opened GROUP BY name
-"""
 
 
 def _screens(root: Path, commands: list[str]) -> Iterator[str]:
