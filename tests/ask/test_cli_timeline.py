@@ -92,21 +92,6 @@ def told(root, *argv: object) -> list[tuple[str, str, int]]:
     return [(row["log"], row["event"], row["offset"]) for row in json.loads(out)]
 
 
-def test_the_newest_are_shown_what_is_open_and_what_ended_just_before_it(tables):
-    begins = [offset for log, event, offset in told(tables, "orders", 0, "--last", 2) if event == "begins"]
-    assert begins == [20, 30, 35, 50, 60], "not 10, the oldest, and not 40, which is between"
-
-
-def test_a_transaction_is_told_from_both_sides(tables):
-    assert told(tables, "orders", 0, "--last", 1)[-5:] == [
-        ("__transaction_state-3", "Ongoing", 18),
-        ("orders-0", "begins", 60),
-        ("__transaction_state-3", "PrepareCommit", 19),
-        ("orders-0", "COMMIT marker", 61),
-        ("__transaction_state-3", "CompleteCommit", 20),
-    ]
-
-
 def test_a_transaction_that_follows_within_a_millisecond_begins_behind_both_records(tables):
     """The one before ends in the millisecond in which it is added; its client's clock is behind."""
     common = {"transactional_id": "pay", "coordinator_partition": 3, "producer_id": 7, "partitions": [PLACE]}
@@ -129,12 +114,6 @@ def test_a_transaction_that_follows_within_a_millisecond_begins_behind_both_reco
     ]
 
 
-def test_the_last_stable_offset_stands_still_where_it_is_blocked(tables):
-    rows = json.loads(txn_audit(tables, "timeline", "orders", 0, "--format", "json")[1])
-    after = {row["offset"]: row["last_stable_offset"] for row in rows if row["log"] == "orders-0"}
-    assert (after[31], after[35], after[41], after[61]) == (32, 35, 35, 35)
-
-
 def test_the_last_stable_offset_is_never_below_the_log_start(tables):
     """Records were deleted behind the start of what is open: which offset was stable while nothing was is not known."""
     stands = {"last_stable_offset": 40, "log_start_offset": 40, "high_watermark": 62, "lag_offsets": 22, "lag_ms": 9000}
@@ -146,40 +125,19 @@ def test_the_last_stable_offset_is_never_below_the_log_start(tables):
 
 
 def test_what_is_told_of_it_is_as_it_was_read_last(request, tables):
+    """Then what holds the partition only looks late, and another one waits behind it."""
     told = printed(tables, ["timeline orders 0 --last 2"])
-    assert_as_read(SCREENS / "timeline.txt", told, renews=request.config.getoption("--renew"))
-
-
-def test_what_holds_the_partition_is_called_as_everywhere(tables):
-    """LATE only by old timestamps of its client."""
-    holder = {**PLACE, "producer_id": 8, "start_offset": 35, "holds": True}
-    shutil.rmtree(tables / "open_transactions")
-    write(tables, "open_transactions", holder | {"verdict": "LATE", "reason": "TIMEOUT_NOT_PASSED"})
-    out = " ".join(txn_audit(tables, "timeline", "orders", 0)[1].split())
-    assert "begins <-- LOOKS_LATE" in out
-    assert out.endswith("held by producer 8, LOOKS_LATE")
-
-
-@pytest.mark.parametrize("argv", [("wal",), ("orders", 0)], ids=["of the id", "of the partition"])
-def test_what_waits_says_behind_which_one_and_what_holds_says_nothing(tables, argv):
-    opened = ended(9, producer_id=9, first_offset=58, marker_offset=None, marker_ms=None, marker_type=None)
-    write(tables, "producer_spans", opened)
+    waits = ended(9, producer_id=9, first_offset=58, marker_offset=None, marker_ms=None, marker_type=None)
+    write(tables, "producer_spans", waits)
     write(tables, "transactional_ids", {"transactional_id": "wal"})
     write(tables, "transactions")
-    waits = {
-        **PLACE,
-        "producer_id": 9,
-        "start_offset": 58,
-        "verdict": "LATE",
-        "transactional_id": "wal",
-        "holds": False,
-    }
-    write(tables, "open_transactions", waits)
-    rows = json.loads(txn_audit(tables, "timeline", *argv, "--format", "json")[1])
-    details = {row["offset"]: row["detail"] for row in rows if row["event"] == "begins"}
-    assert details[58].endswith("; waits behind producer 8")
-    assert "waits" not in details.get(35, "")
-    assert "blocked" not in txn_audit(tables, "timeline", *argv)[1]
+    shutil.rmtree(tables / "open_transactions")
+    late = {**PLACE, "verdict": "LATE", "reason": "TIMEOUT_NOT_PASSED"}
+    holder = late | {"producer_id": 8, "start_offset": 35, "holds": True}
+    own = {"producer_id": 9, "start_offset": 58, "transactional_id": "wal", "holds": False}
+    write(tables, "open_transactions", holder, late | own)
+    told += printed(tables, ["timeline orders 0 --last 1", "timeline wal"])
+    assert_as_read(SCREENS / "timeline.txt", told, renews=request.config.getoption("--renew"))
 
 
 def test_of_many_that_are_open_the_first_are_shown_and_the_rest_counted(tables):

@@ -91,7 +91,13 @@ ASKED = [f"transaction {ID}", f"transaction {ID} --number 1", "transaction 7", "
 
 
 def test_what_is_told_of_it_is_as_it_was_read_last(request, places):
+    """What hangs is said before what is complete: the question is about what its producer left open."""
     told = printed(places, [*ASKED, "transaction orders-2@30"])
+    alone = {"known_from": "PARTITION", "outcome": "OPEN", "first_offset": 30}
+    write(places, "transaction_outcomes", outcome(None, "payments", 0, "MISSING", **alone))
+    opened = {"topic": "payments", "partition": 0, "producer_id": 7, "start_offset": 30, "verdict": "HANGING"}
+    write(places, "open_transactions", opened | {"transactional_id": ID, "explanation": "written after the marker"})
+    told += printed(places, ["transaction 7 --number 1"])
     assert_as_read(SCREENS / "transaction.txt", told, renews=request.config.getoption("--renew"))
 
 
@@ -168,17 +174,3 @@ def test_what_is_not_there_is_bad_usage(places, words, says):
     code, text, message = txn_audit(places, "transaction", *words.split())
     assert (code, text) == (2, "")
     assert says in message
-
-
-def test_what_hangs_is_said_before_what_is_complete(tables):
-    """Of a producer that wrote on after its transaction: the question is about what it left open."""
-    alone = {"known_from": "PARTITION", "outcome": "OPEN", "transaction_number": None, "first_offset": 30}
-    write(tables, "transaction_outcomes", outcome(None, "payments", 0, "MISSING", **alone))
-    opened = {"topic": "payments", "partition": 0, "producer_id": 7, "start_offset": 30, "verdict": "HANGING"}
-    write(tables, "open_transactions", opened | {"transactional_id": ID, "explanation": "written after the marker"})
-    for words in ([ID], ["7"], [ID, "--number", "1"]):
-        paragraphs = shown(*words, tables=tables).split("\n\n")
-        assert paragraphs[1].startswith(
-            "HANGING  nobody will ever end it: payments-0 from offset 30\n  why      written after the marker\n"
-        ), words
-        assert paragraphs[2].startswith(("COMPLETE", "HALF_MARKED")), words
