@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import re
 import shlex
+from pathlib import Path
 
 from tests.support.delta_tables import txn_audit
+from tests.support.golden import assert_as_read, printed
 from tests.support.planned import HANGING, row_of, write_plan
 from txnlib.ask.abort_plan_text import abort_plan, abort_plan_output
 from txnlib.ask.delta_rows import open_run, open_tables
@@ -19,18 +21,20 @@ def written(root):
     return found
 
 
-def test_the_steps_stand_in_the_order_in_which_they_are_done(tmp_path):
-    found = written(tmp_path)
-    code, out, _ = txn_audit(tmp_path, "abort-plan")
-    assert code == 0
-    lines = out.splitlines()
-    places = [
-        next(i for i, line in enumerate(lines) if command in line)
-        for command in (found.before[0].command, found.command)
+def test_what_is_told_of_steps_is_as_it_was_read_last(request, tmp_path):
+    """In the order of the plan, those alike at the place of the first; a note of some of these names them. An id
+    imitates a step."""
+    _, row = row_of(HANGING)
+    none = row | {"reason": "R", "command": None, "command_for_old_brokers": None, "before": [], "after": []}
+    alike = [
+        none | {"number": n, "action": "DO_NOT_ABORT", "do_not_abort_because": "of all", "notes": [note]}
+        for n, note in ((2, "of one"), (4, "of both"), (6, "of both"))
     ]
-    assert places == sorted(places)
-    assert sum(line.startswith("1. ABORT") for line in lines) == 1
-    assert any(found.after[1].must_print in line for line in lines[places[1] :])
+    others = row | {"number": 1}, row | {"number": 3}, none | {"number": 5, "action": "WAIT"}
+    write_plan(tmp_path, *sorted([*alike, *others], key=lambda each: each["number"]))
+    told = printed(tmp_path, ["abort-plan"])
+    renews = request.config.getoption("--renew")
+    assert_as_read(Path(__file__).with_name("screens") / "abort-plan.txt", told, renews=renews)
 
 
 def test_programs_get_every_field(tmp_path):
@@ -44,29 +48,14 @@ def test_programs_get_every_field(tmp_path):
     )
 
 
-def test_kafka_has_no_such_command(tmp_path):
-    written(tmp_path)
-    assert txn_audit(tmp_path, "abort-plan", "--format", "kafka")[0] == 2
-
-
 def test_a_command_that_must_wait_is_not_told_to_be_done(tmp_path):
     _, row = row_of(HANGING)
     write_plan(tmp_path, row | {"action": "ABORT_LATER", "do_not_abort_because": "it is too young"})
-    for form, label in (("table", "   then    "), ("sh", "# then     ")):
-        code, out, _ = txn_audit(tmp_path, "abort-plan", "--format", form)
-        (line,) = [line for line in out.splitlines() if line.endswith(row["command"])]
-        assert (code, line) == (0, f"{label}{row['command']}"), form
-
-
-def test_steps_stand_in_the_order_of_the_plan_those_alike_at_the_place_of_the_first(tmp_path):
-    _, row = row_of(HANGING)
-    none = row | {"command": None, "command_for_old_brokers": None, "before": [], "after": [], "notes": None}
-    later = [none | {"number": n, "action": "DO_NOT_ABORT"} for n in (2, 4)]
-    write_plan(
-        tmp_path, row | {"number": 1}, later[0], row | {"number": 3}, later[1], none | {"number": 5, "action": "WAIT"}
+    code, out, _ = txn_audit(tmp_path, "abort-plan", "--format", "sh")
+    assert (code, [line for line in out.splitlines() if line.endswith(row["command"])]) == (
+        0,
+        [f"# then     {row['command']}"],
     )
-    lines = txn_audit(tmp_path, "abort-plan")[1].partition("\n\n")[2].splitlines()
-    assert re.findall(r"^ *(\d)\. ", "\n".join(lines), re.MULTILINE) == ["1", "2", "4", "3", "5"]
 
 
 def test_a_command_wider_than_its_terminal_goes_on_where_a_shell_does(tmp_path):
@@ -82,17 +71,3 @@ def test_a_command_wider_than_its_terminal_goes_on_where_a_shell_does(tmp_path):
             shlex.join(shlex.split(printable(each))) for each in (*steps, found.command)
         }
         assert any("\\\n" in each for each in shown) == (width in (60, 80))
-
-
-def test_a_note_of_some_steps_names_them(tmp_path):
-    _, row = row_of(HANGING)
-    none = row | {"action": "DO_NOT_ABORT", "command": None, "command_for_old_brokers": None, "before": [], "after": []}
-    notes = ("of one", "of both", "of both")
-    write_plan(
-        tmp_path,
-        *[none | {"number": n, "do_not_abort_because": "of all", "notes": [note]} for n, note in enumerate(notes)],
-    )
-    out = txn_audit(tmp_path, "abort-plan")[1]
-    assert [line for line in out.splitlines() if line.startswith("   note")] == [
-        "   note    of all", "   note    0: of one", "   note    1, 2: of both",
-    ]  # fmt: skip

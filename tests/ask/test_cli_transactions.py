@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.delta_tables import NOW, at, txn_audit, write, write_run
+from tests.support.golden import assert_as_read, printed
 
 MINUTE = 60_000
 FOO_5 = {"topic": "foo", "partition": 5}
@@ -90,75 +91,6 @@ def test_A06_without_producers_there_is_a_header_only(tmp_path):
     assert txn_audit(tmp_path, "find-hanging", "--topic", "foo", "--format", "kafka") == (0, HEADER, "")
 
 
-def test_A07_what_was_just_written_is_no_candidate(tmp_path):
-    write_run(tmp_path)
-    write(tmp_path, "coverage", *copies("foo", 5, 0))
-    write(tmp_path, "open_transactions", opened("foo", 5, age_ms=0, hanging=False))
-    write(tmp_path, "producer_states")
-    assert txn_audit(tmp_path, "find-hanging", *["--topic", "foo", "--partition", "5", "--format", "kafka"]) == (
-        0,
-        HEADER,
-        "",
-    )
-
-
-def test_A08_the_row_is_the_tools_own(tables):
-    code, out, _ = txn_audit(tables, "find-hanging", *["--topic", "foo", "--partition", "1", "--format", "kafka"])
-    cells = (
-        "foo  ",
-        "1        ",
-        "132       ",
-        "5            ",
-        "19              ",
-        "29384      ",
-        f"{NOW - 60 * MINUTE}",
-        "60           ",
-    )
-    assert (code, out) == (0, HEADER + "".join(f"{cell}\t" for cell in cells) + "\n")
-
-
-@pytest.mark.parametrize(
-    ("minutes", "expected"),
-    [
-        pytest.param(
-            59, [("foo", 5), ("foo", 6)], id="younger than the limit of the audit, but old enough for this one"
-        ),
-        pytest.param(15, [("foo", 5), ("foo", 6), ("foo", 7)], id="a known id that does not list it: hanging"),
-        pytest.param(61, [("foo", 6)], id="stricter than the audit"),
-        pytest.param(121, [], id="nothing is that old"),
-    ],
-)
-def test_another_timeout_is_answered_by_the_steps_of_the_tool(tmp_path, minutes, expected):
-    """The audit itself was made with 60 minutes. foo-5 and foo-7 were too young for it; foo-8 is listed by its id."""
-    write_run(tmp_path, max_transaction_timeout_ms=60 * MINUTE)
-    write(
-        tmp_path,
-        "coverage",
-        *[c for p in (5, 6, 7, 8) for c in copies("foo", p, 0)],
-        *copies("__transaction_state", 0, 0),
-    )
-    rows = [
-        opened("foo", 5, age_ms=60 * MINUTE, hanging=False, producer_id=1),
-        opened("foo", 6, age_ms=120 * MINUTE, hanging=True, producer_id=2),
-        opened("foo", 7, age_ms=20 * MINUTE, hanging=False, producer_id=3),
-        opened("foo", 8, age_ms=20 * MINUTE, hanging=False, producer_id=4),
-    ]
-    write(tmp_path, "open_transactions", *rows)
-    write(tmp_path, "producer_states")
-    ids = [
-        {"producer_id": 3, "transactional_id": "c", "state": "Ongoing", "partitions": [FOO_5]},
-        {
-            "producer_id": 4,
-            "transactional_id": "d",
-            "state": "Ongoing",
-            "partitions": [{"topic": "foo", "partition": 8}],
-        },
-        {"producer_id": 1, "transactional_id": "gone", "state": None, "partitions": [FOO_5]},
-    ]
-    write(tmp_path, "transactional_ids", *[{"coordinator_partition": 0, **row} for row in ids])
-    assert hanging(tmp_path, "--topic", "foo", "--max-transaction-timeout", minutes) == expected
-
-
 def test_what_a_missing_coordinator_decides_is_said_and_not_printed(tmp_path):
     write_run(tmp_path, max_transaction_timeout_ms=60 * MINUTE)
     missing = {"topic": "__transaction_state", "partition": 1, "status": "MISSING", "source": None}
@@ -193,6 +125,7 @@ def test_a_broker_of_which_there_is_no_copy_is_named(tables):
         pytest.param("abort --topic foo --partition 5 --start-offset 1", id="a19 nothing is ever aborted from here"),
         pytest.param("list --format xml", id="an unknown form"),
         pytest.param("explain foo 0 29384 --format kafka", id="Kafka has no such command"),
+        pytest.param("abort-plan --format kafka", id="nor this one"),
         pytest.param("", id="no command"),
     ],
 )
@@ -202,44 +135,6 @@ def test_A19_A20_what_is_not_said_whole_is_bad_usage(tables, argv):
     code, out, err = txn_audit(tables, *argv.split())
     assert (code, out) == (2, "")
     assert err
-
-
-def test_A22_producers_are_printed_with_minus_one_and_none(tmp_path):
-    write_run(tmp_path)
-    write(tmp_path, "coverage", *copies("foo", 5, 0))
-    first = {"producer_id": 12345, "producer_epoch": 15, "coordinator_epoch": 20, "last_sequence": 1300}
-    second = {
-        "producer_id": 98765,
-        "producer_epoch": 30,
-        "last_sequence": 2300,
-        "last_timestamp": at(1_599_509_599),
-        "last_timestamp_ms": 1_599_509_599,
-    }
-    write(
-        tmp_path,
-        "producer_states",
-        {**FOO_5, **second},
-        {
-            **FOO_5,
-            **first,
-            "last_timestamp": at(1_599_509_565),
-            "last_timestamp_ms": 1_599_509_565,
-            "current_transaction_start_offset": 990,
-        },
-        {**FOO_5, **first, "partition": 6},
-    )
-    write(tmp_path, "record_batches")
-    code, out, _ = txn_audit(
-        tmp_path, *["describe-producers", "--topic", "foo", "--partition", "5", "--format", "kafka"]
-    )
-    assert code == 0
-    assert (
-        out == "ProducerId\tProducerEpoch\tLatestCoordinatorEpoch\tLastSequence\tLastTimestamp"
-        "\tCurrentTransactionStartOffset\t\n12345"
-        "     \t15           \t20                    \t1300        \t1599509565   \t990                         "
-        " \t\n98765     \t30           \t-1                    \t2300        \t1599509599   \tNone                  "
-        "       \t\n"
-    )
 
 
 def test_A22_a_partition_without_a_copy_is_not_one_without_producers(tmp_path):
@@ -269,17 +164,16 @@ def test_a_partition_is_named_once_and_whole(tables, command, words):
 
 
 @pytest.fixture
-def ids(tmp_path: Path) -> Path:
+def ids(tables: Path) -> Path:
     """Three ids on two coordinators; one has expired."""
-    write_run(tmp_path)
     leaders = [
         *copies("__transaction_state", 0, 1, is_leader=True),
         *copies("__transaction_state", 1, 0, is_leader=True),
     ]
-    write(tmp_path, "coverage", *leaders, *copies("__transaction_state", 0, 0, is_leader=False))
+    write(tables, "coverage", *leaders, *copies("__transaction_state", 0, 0, is_leader=False))
     common = {"producer_epoch": 3, "transaction_timeout_ms": 300_000}
     write(
-        tmp_path,
+        tables,
         "transactional_ids",
         {**common, "transactional_id": "foo", "coordinator_partition": 0, "producer_id": 12345, "state": "Ongoing"},
         {
@@ -300,41 +194,22 @@ def ids(tmp_path: Path) -> Path:
         },
         {**common, "transactional_id": "gone", "coordinator_partition": 1, "producer_id": 1},
     )
-    write(tmp_path, "coordinator_states")
-    return tmp_path
+    write(tables, "coordinator_states")
+    return tables
 
 
-def test_A23_ids_are_listed_coordinator_by_coordinator(ids):
-    code, out, _ = txn_audit(ids, "list", "--format", "kafka")
-    assert code == 0
-    assert out.splitlines()[:2] == [
-        "TransactionalId\tCoordinator\tProducerId\tTransactionState\t",
-        "baz            \t0          \t13579     \tOngoing         \t",
-    ]
-    assert sorted(out.splitlines()[2:]) == [
-        "foo            \t1          \t12345     \tOngoing         \t",
-        "it's           \t1          \t98765     \tPrepareAbort    \t",
-    ]
-
-
-def test_A24_an_id_is_described_with_its_duration_and_partitions(ids):
-    code, out, _ = txn_audit(ids, "describe", "--transactional-id", "baz", "--format", "kafka")
-    header, row = (line.split("\t") for line in out.splitlines())
-    assert code == 0
-    assert [len(cell) for cell in header] == [len(cell) for cell in row]
-    start = str(NOW - 5_000)
-    assert [cell.strip() for cell in row] == [
-        "0",
-        "baz",
-        "13579",
-        "3",
-        "Ongoing",
-        "300000",
-        start,
-        "5000",
-        "bar-1,bar-0",
-        "",
-    ], "a Java set's order"
+def test_A08_A22_A23_A24_tables_are_the_tools_own(request, ids):
+    """Producers of a partition with -1 and None; ids coordinator by coordinator; partitions in the order of a Java
+    set."""
+    first = {"producer_id": 12345, "producer_epoch": 15, "coordinator_epoch": 20, "last_sequence": 1300}
+    second = {"producer_id": 98765, "producer_epoch": 30, "last_sequence": 2300, "last_timestamp_ms": 1_599_509_599}
+    opened = first | {"last_timestamp_ms": 1_599_509_565, "current_transaction_start_offset": 990}
+    write(ids, "coverage", *copies("foo", 5, 0))
+    write(ids, "producer_states", {**FOO_5, **second}, {**FOO_5, **opened}, {**FOO_5, **first, "partition": 6})
+    write(ids, "record_batches")
+    asked = ("find-hanging foo-1", "describe-producers foo-5", "list", "describe --transactional-id baz")
+    told = printed(ids, [f"{each} --format kafka" for each in asked])
+    assert_as_read(Path(__file__).with_name("screens") / "kafka.txt", told, renews=request.config.getoption("--renew"))
 
 
 @pytest.mark.parametrize("name", ["gone", "nobody", "' OR 1=1 --"])

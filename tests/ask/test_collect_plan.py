@@ -1,14 +1,20 @@
-"""The needs of a capture: each gap once, with its use."""
+"""The needs of a capture: each gap once, with its use; and the plan from tables."""
 
 from __future__ import annotations
 
+import csv
+import io
+import json
+import re
 import subprocess
+from datetime import UTC, datetime
 from itertools import count
+from pathlib import Path
 from typing import Any
 
-import pytest
-
-from txnlib.ask.collect_plan import NEEDS, collect_plan_output, commands, to_collect
+from tests.support.delta_tables import txn_audit, write, write_run
+from tests.support.golden import assert_as_read
+from txnlib.ask.collect_plan import COLUMNS, NEEDS, commands, to_collect
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC as STATE
 
 
@@ -67,95 +73,45 @@ def test_of_a_whole_capture_nothing_is_to_be_collected():
     assert needs(WHOLE, opened=[("orders", 0)]) == []
 
 
-@pytest.mark.parametrize(
-    ("row", "more", "expected"),
-    [
-        pytest.param(
-            missing(STATE, 7, "3"), {}, ("COORDINATOR_MISSING", STATE, 7, "3", 0), id="a coordinator, from its leader"
-        ),
-        pytest.param(missing(STATE, 7), {}, ("COORDINATOR_MISSING", STATE, 7, None, 0), id="whose leader is not noted"),
-        pytest.param(
-            copy(STATE, 7, damaged_offset=9), {}, ("COORDINATOR_UNCLEAR", STATE, 7, "1", 0), id="a damaged coordinator"
-        ),
-        pytest.param(
-            copy(STATE, 7, "PARTIAL", tail="EMPTY_OR_CUT"),
-            {},
-            ("COORDINATOR_UNCLEAR", STATE, 7, "1", 0),
-            id="perhaps cut",
-        ),
-        pytest.param(
-            copy(STATE, 7, "PARTIAL", log_start_offset=9),
-            {},
-            ("COORDINATOR_UNCLEAR", STATE, 7, "1", 0),
-            id="without its begin",
-        ),
-        pytest.param(
-            copy(STATE, 7, "DAMAGED", tail="CORRUPT"),
-            {},
-            ("COORDINATOR_UNCLEAR", STATE, 7, "1", 0),
-            id="with a corrupt end",
-        ),
-        pytest.param(
-            copy(STATE, 7, "PARTIAL", source="console:x"),
-            {},
-            ("COORDINATOR_UNCLEAR", STATE, 7, "1", 0),
-            id="a console's text of it",
-        ),
-        pytest.param(
-            copy(STATE, 7),
-            {"undecided": [waits("CAPTURE_SKEW", 7)]},
-            ("COORDINATOR_AGAIN", STATE, 7, "1", 1),
-            id="copied too early",
-        ),
-        pytest.param(
-            copy(STATE, 7, "PARTIAL", tail="UNOPENED"),
-            {"undecided": [waits("COORDINATOR_LOG_DAMAGED", 7)]},
-            ("NOT_OPENED", STATE, 7, "1", 1),
-            id="a coordinator that may not be opened",
-        ),
-        pytest.param(
-            copy("pay", 1, "PARTIAL", tail="UNOPENED"),
-            {},
-            ("NOT_OPENED", "pay", 1, "1", 0),
-            id="a partition that may not be opened",
-        ),
-        pytest.param(missing("pay", 1), {}, ("PARTITION_NAMED", "pay", 1, None, 0), id="a partition"),
-        pytest.param(copy("pay", 1, "DAMAGED"), {}, ("COPY_NOT_WHOLE", "pay", 1, "1", 0), id="a damaged copy"),
-        pytest.param(
-            copy("pay", 1),
-            {"undecided": [waits("PARTITION_LOG_INCOMPLETE", 0, "pay", 1)]},
-            ("COPY_NOT_WHOLE", "pay", 1, "1", 1),
-            id="with a hole that counts",
-        ),
-        pytest.param(
-            copy("pay", 1, is_leader=False, leader="2"),
-            {"opened": [("pay", 1)]},
-            ("NOT_THE_LEADERS", "pay", 1, "2", 0),
-            id="a follower's copy of what is open",
-        ),
-        pytest.param(
-            copy("pay", 1, is_leader=False, leader="-1"),
-            {"opened": [("pay", 1)]},
-            ("NOT_THE_LEADERS", "pay", 1, None, 0),
-            id="a copy of what is open and has no leader",
-        ),
-        pytest.param(
-            copy("pay", 1, broker="9", high_watermark=None),
-            {},
-            ("CHECKPOINTS", None, None, "9", 0),
-            id="a broker's checkpoints",
-        ),
-        pytest.param(missing("__consumer_offsets", 1), {}, ("GROUPS", "__consumer_offsets", 1, None, 0), id="groups"),
-    ],
-)
-def test_each_gap_has_its_need(row, more, expected):
-    assert needs([*WHOLE, row], **more) == [expected]
+FOLLOWERS = {"is_leader": False, "leader": "2"}
+HERE = {("pay", 1)}
+#: A gap in a capture that is whole else: a row of coverage, and what is open.
+GAPS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "a coordinator, from its leader": (missing(STATE, 7, "3"), {}),
+    "a coordinator whose leader is not noted": (missing(STATE, 7), {}),
+    "a damaged coordinator": (copy(STATE, 7, damaged_offset=9), {}),
+    "a coordinator that was perhaps cut": (copy(STATE, 7, "PARTIAL", tail="EMPTY_OR_CUT"), {}),
+    "a coordinator without its begin": (copy(STATE, 7, "PARTIAL", log_start_offset=9), {}),
+    "a coordinator with a corrupt end": (copy(STATE, 7, "DAMAGED", tail="CORRUPT"), {}),
+    "a console's text of a coordinator": (copy(STATE, 7, "PARTIAL", source="console:x"), {}),
+    "a coordinator that was copied too early": (copy(STATE, 7), {"undecided": [waits("CAPTURE_SKEW", 7)]}),
+    "a coordinator that may not be opened": (
+        copy(STATE, 7, "PARTIAL", tail="UNOPENED"),
+        {"undecided": [waits("COORDINATOR_LOG_DAMAGED", 7)]},
+    ),
+    "a partition that may not be opened": (copy("pay", 1, "PARTIAL", tail="UNOPENED"), {}),
+    "a partition": (missing("pay", 1), {}),
+    "a partition that unfinished transactions list": (missing("pay", 1), {"listed": {("pay", 1): 1}}),
+    "a damaged copy": (copy("pay", 1, "DAMAGED"), {}),
+    "a copy with a hole that counts": (
+        copy("pay", 1),
+        {"undecided": [waits("PARTITION_LOG_INCOMPLETE", 0, "pay", 1)]},
+    ),
+    "a follower's copy of what is open": (copy("pay", 1, **FOLLOWERS), {"opened": HERE}),
+    "a follower's copy of what has no leader": (copy("pay", 1, **FOLLOWERS | {"leader": "-1"}), {"opened": HERE}),
+    "a broker's checkpoints": (copy("pay", 1, broker="9", high_watermark=None), {}),
+    "groups": (missing("__consumer_offsets", 1), {}),
+}
 
 
-def test_every_need_is_reached():
-    """The table of needs and the cases above name the same."""
-    cases = test_each_gap_has_its_need.pytestmark[0].args[1]
-    assert {case.values[2][0] for case in cases} == set(NEEDS)
+def test_each_gap_has_its_need_as_it_was_read_last(request):
+    told = ""
+    for name, (row, more) in GAPS.items():
+        known = {"undecided": [], "listed": {}, "opened": set()} | more
+        (need,) = to_collect([*WHOLE, row], known["undecided"], known["listed"], known["opened"])
+        told += f"== {name}\n{'  '.join(f'{need[column]}' for column in COLUMNS)}\n"
+    assert {*re.findall(r"^1  (\w+)", told, re.MULTILINE)} == {*NEEDS}, "every need is reached"
+    assert_as_read(Path(__file__).with_name("screens") / "gaps.txt", told, renews=request.config.getoption("--renew"))
 
 
 def test_a_followers_copy_of_what_is_not_open_is_good_enough():
@@ -210,14 +166,6 @@ def test_without_any_coordinator_there_is_one_row():
     ]
 
 
-@pytest.mark.parametrize("rows", [[], to_collect([missing("pay", 1)], [], {}, set())], ids=["nothing", "something"])
-@pytest.mark.parametrize("is_assumed", [False, True])
-def test_assumed_instants_are_told_before_what_to_copy(rows, is_assumed):
-    text = collect_plan_output(rows, is_instant_assumed=is_assumed).text("table")
-    assert text.startswith("no capture.json notes when the copies were taken") is is_assumed
-    assert ("--captured-at TIME" in text) is is_assumed
-
-
 def test_each_broker_has_one_command_and_what_needs_no_copy_none():
     coverage = [*WHOLE, missing(STATE, 7, "2"), missing("a", 0, "3"), missing("b", 1, "3"), missing(STATE, 8, "3")]
     no_copies = [
@@ -240,3 +188,39 @@ def test_many_partitions_are_named_by_their_topics_and_nothing_escapes_the_shell
     assert len(evil.splitlines()) == 1
     told = subprocess.run(["bash", "-c", f"printf '%s\\0' {evil}"], capture_output=True, check=True).stdout
     assert told.split(b"\0")[-2] == b"x;\nrm -rf /-0"
+
+
+# ---- From tables
+
+CAPTURED = {"captured_at": datetime(2026, 11, 21, tzinfo=UTC)}
+
+
+def tables(root: Path, *coverage: dict[str, Any]) -> Path:
+    write_run(root)
+    write(root, "coverage", *coverage)
+    unknown = {"topic": "orders", "partition": 0, "verdict": "UNKNOWN", "reason": "COORDINATOR_PARTITION_NOT_CAPTURED"}
+    unknown |= {"producer_id": 7, "coordinator_partition": 1}
+    write(root, "open_transactions", unknown)
+    ended = {"transactional_id": "b", "state": "CompleteCommit", "partitions": [{"topic": "pay", "partition": 1}]}
+    write(root, "transactional_ids", {**ended, "transactional_id": "a", "state": "Ongoing"}, ended)
+    return root
+
+
+def test_people_see_what_helps_most_and_programs_all(tmp_path):
+    root = tables(tmp_path, copy(STATE, 0, **CAPTURED), *[missing("pay", number) for number in range(90)])
+    text = txn_audit(root, "collect-plan")[1]
+    assert "and 50 more (--format csv has all)" in text
+    assert text.count("listed by 1 unfinished transaction") == 1
+    assert len(text.splitlines()) < 50
+    assert len(list(csv.DictReader(io.StringIO(txn_audit(root, "collect-plan", "--format", "csv")[1])))) == 90
+
+
+def test_assumed_instants_are_said(tmp_path):
+    root = tables(tmp_path, copy("orders", 0))
+    assert "audit again with --captured-at TIME" in txn_audit(root, "collect-plan")[1]
+
+
+def test_where_no_coordinator_was_read_nothing_is_not_missing(tmp_path):
+    root = tables(tmp_path, copy("orders", 0, **CAPTURED))
+    (row,) = json.loads(txn_audit(root, "collect-plan", "--format", "json")[1])
+    assert (row["need"], row["topic"], row["partition"], row["undecided"]) == ("COORDINATOR_MISSING", STATE, None, 1)

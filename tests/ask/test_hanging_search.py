@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from txnlib.core.kafka_commands import SearchScope
 
 MINUTE = 60_000
 FOO = SearchScope(topic="foo")
+FOO_0 = {"topic": "foo", "partition": 0}
 
 
 def opened(partition: int, producer_id: int, age_minutes: int, hangs: bool | None) -> dict[str, Any]:
@@ -40,7 +40,13 @@ def tables(tmp_path: Path) -> Path:
         "partitions": [],
     }
     write(tmp_path, "open_transactions", opened(3, 4, 20, False))
-    write(tmp_path, "transactional_ids", {**listed, "partitions": [{"topic": "foo", "partition": 3}]})
+    write(
+        tmp_path,
+        "transactional_ids",
+        {**listed, "partitions": [{"topic": "foo", "partition": 3}]},
+        {**listed, "transactional_id": "c", "producer_id": 3, "partitions": [FOO_0]},
+        {**listed, "transactional_id": "gone", "producer_id": 1, "state": None, "partitions": [FOO_0]},
+    )
     write(tmp_path, "producer_states", *[{"topic": "foo", "partition": 0, "producer_id": n} for n in range(5)])
     return tmp_path
 
@@ -74,9 +80,3 @@ def test_the_order_of_kafka_is_queried_where_it_is_printed(tables):
     )
     printed = find_hanging_output(result).text("kafka")
     assert [line.split("\t")[1].strip() for line in printed.splitlines()[1:]] == ["0"]
-
-
-def test_a_broker_without_copies_is_noted():
-    nothing = HangingSearch(SearchScope(broker_id=9), NOW, [], undecided=0, brokers={1}, producers={}, candidates=0)
-    assert find_hanging_output(nothing).notes == ["no copy of broker 9 was audited, only of 1"]
-    assert find_hanging_output(replace(nothing, brokers={9})).notes == []
