@@ -98,16 +98,19 @@ def test_a_transaction_with_two_reasons_is_one_of_its_application(run, tmp_path)
     assert extent.reasons == (("R2", 2), ("R1", 1))
 
 
-def test_a_finding_of_two_severities_has_the_places_of_each(run, tmp_path):
+def test_a_finding_of_two_severities_has_the_places_of_each_and_context_has_none(run, tmp_path):
+    place = {"topic": "t", "partition": 9, "offset": 9}
     write(
         tmp_path,
         "findings",
-        {"name": "MARKER_MISSING", "severity": "WARNING", "topic": "t", "partition": 9, "offset": 9},
+        {"name": "MARKER_MISSING", "severity": "WARNING", **place},
+        {"name": "COPY_OF_DELETED_TOPIC", "severity": "INFO", **place},
     )
     found = report_of(open_run(open_tables(str(tmp_path)))).findings
     assert [(each.severity, each.count, [row["partition"] for row in each.places][:3]) for each in found] == [
         ("CRITICAL", 5, [0, 1, 2]),
         ("WARNING", 1, [9]),
+        ("INFO", 1, []),
     ]
 
 

@@ -90,16 +90,3 @@ def test_findings_and_partitions_have_anchors():
         "coverage:payments",
         "plan:payments-0-24",
     }
-
-
-def test_the_navigation_has_every_section_with_its_count():
-    html = render_page(full_page())
-    (nav,) = parsed(html).iter("nav")
-    named = {each.get("href", "")[1:]: words(each) for each in nav.iter("a")}
-    sections = [each.get("id") for each in parsed(html).iter("section")]
-    assert list(named) == sections[1:], "all but the answer, in their order"
-    assert named["hanging"] == "HANGING 2"
-    assert named["plan"] == "Action plan 7"
-    assert named["findings"] == "Findings 7"
-    assert named["coverage"] == "Coverage 12 of 14"
-    assert named["history"] == "History 2"

@@ -9,12 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.page.test_report_page import by_id, words
-from tests.support.crowded_pages import crowded_page
-from tests.support.pages import held, page, planned, transaction
+from tests.support.pages import planned, transaction
 from txnlib.ask.page_rows import at_once, is_offered, plan_groups
 from txnlib.core.kafka_commands import abort, force_terminate, refusal
-from txnlib.page.report_page import advice, render_page, timed, with_placeholder
+from txnlib.page.report_page import advice, timed, with_placeholder
 
 ROWS = st.lists(
     st.builds(
@@ -54,41 +52,6 @@ def test_no_step_is_lost_and_nothing_that_is_said_of_it(rows):
                 assert (note in group.says) != (note in step.says)
 
 
-def test_what_all_steps_of_an_action_say_is_said_once():
-    said = words(by_id(render_page(crowded_page()), "plan"))
-    assert said.count("drops 1 record") == 1
-
-
-def test_its_numbers_rise_from_the_first_line_to_the_last():
-    """The plan has what frees a partition first, whatever its reasons."""
-    holds = [
-        (True, "ABORT", "A"),
-        (True, "ABORT", "B"),
-        (True, "ABORT", "A"),
-        (True, "END_AT_COORDINATOR", "C"),
-        (False, "ABORT", "A"),
-    ]
-    rows = [
-        transaction(
-            is_holder=is_holder,
-            action=action,
-            reason=reason,
-            number=i + 1,
-            start_offset=i,
-            command=f"abort {i}",
-            places=None,
-        )
-        for i, (is_holder, action, reason) in enumerate(holds)
-    ]
-    section = by_id(render_page(page(*rows)), "plan")
-    assert [int(words(row[0])) for body in section.iter("tbody") for row in body] == [1, 2, 3, 4, 5]
-    assert [words(each).removesuffix("#").strip() for each in section.iter("h3")] == [
-        "ABORT 3",
-        "END_AT_COORDINATOR 1",
-        "ABORT of what waits behind others 1",
-    ]
-
-
 def test_one_command_is_one_step_and_rows_without_a_command_are_their_own():
     rows = made(
         [
@@ -106,12 +69,6 @@ def test_only_a_command_to_be_run_now_is_offered():
     assert not is_offered(transaction(action="ABORT_LATER"))
     assert not is_offered(transaction(command=None))
     assert not is_offered(transaction(command="abort \u202e"))
-
-
-def test_a_step_names_every_place_that_it_ends():
-    row = held(places=["payments-0 offset 24", "orders-1 offset 3"])
-    said = words(by_id(render_page(page(row)), "plan"))
-    assert "payments-0 from offset 24orders-1 offset 3" in said
 
 
 # ---- Text

@@ -10,7 +10,7 @@ from xml.etree.ElementTree import Element
 from tests.page.test_report_page import words
 from tests.support.golden import assert_as_read
 from tests.support.html import parsed
-from tests.support.pages import AS_OF, full_page, held, page, transaction
+from tests.support.pages import AS_OF, broken, full_page, held, page, transaction
 from txnlib.ask.extents import Reach
 from txnlib.ask.nights import Night
 from txnlib.ask.stuck_ids import StuckId
@@ -26,6 +26,13 @@ OPEN = held("OPEN", start_offset=40)
 BOTH = page(ROW, stories={})
 TWO = [held(start_offset=1, number=1, places=["payments-0 offset 1"])]
 TWO.append(held(start_offset=2, number=2, topic="orders", places=["orders-0 offset 2"]))
+#: What frees a partition comes first, whatever its reasons.
+HOLDERS = [("ABORT", "A"), ("ABORT", "B"), ("ABORT", "A"), ("END_AT_COORDINATOR", "C")]
+STEPS = [
+    transaction(action=action, reason=reason, number=n, start_offset=n, command=f"abort {n}", places=None)
+    for n, (action, reason) in enumerate(HOLDERS, 1)
+]
+STEPS.append(STEPS[0] | {"is_holder": False, "number": 5, "start_offset": 5, "command": "abort 5"})
 FIRST = [{"run_id": "run-1", "as_of_ms": AS_OF, "verdicts": {}, "lag_ms": None}]
 ENDED = {"topic": "orders", "partition": 1, "start_offset": 3, "producer_id": 9, "verdict": "LATE"}
 COUNTS = {"verdicts": {"HANGING": 2, "OPEN": 1}, "transactions": {"HANGING": 2, "OPEN": 1}}
@@ -59,7 +66,8 @@ PAGES = {
     "the only one hangs": (page(ROW), "nav answer hanging plan"),
     "the only one is not safe to abort": (page(UNSAFE), "answer hanging plan"),
     "every action is to be done": (page(ROW, report={"actions": {action.name: 3 for action in Action}}), "answer"),
-    "one command ends two": (page(*TWO), "late plan"),
+    "one command ends two": (page(*TWO), "answer late plan"),
+    "steps stand in the order of the plan": (page(*STEPS), "plan"),
     "some are new, and one ended": (
         page(
             ROW,
@@ -71,7 +79,7 @@ PAGES = {
     ),
     "the first audit": (page(ROW, runs=FIRST, stories={}), "nav hanging history"),
     "complete topics are folded": (page(ROW, topics=TOPICS, topics_known=3), "coverage"),
-    "tables that only SQL asks": (replace(page(ROW), tables=None), "hanging plan"),
+    "tables that only SQL asks": (page(ROW, tables=None, report={"broken": [broken()]}), "hanging split plan"),
     "two audits have a chart": (replace(page(ROW), nights=NIGHTS), "history"),
 }
 

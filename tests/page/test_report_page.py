@@ -12,9 +12,9 @@ import pytest
 
 from tests.support.crowded_pages import big_page, crowded_page
 from tests.support.html import parsed
-from tests.support.pages import full_page, held, page, tainted, transaction
+from tests.support.pages import full_page, held, page, tainted
 from txnlib.ask.extents import Reach
-from txnlib.ask.page_rows import MOST_ROWS, TO_DO
+from txnlib.ask.page_rows import TO_DO
 from txnlib.ask.report_sections import navigation
 from txnlib.ask.terminal_report import render
 from txnlib.ask.words import PREPARED
@@ -28,63 +28,18 @@ def words(element: Element) -> str:
     return " ".join("".join(element.itertext()).split())
 
 
-def found(html: str, name: str) -> Element:
-    (only,) = parsed(html).iter(name)
-    return only
-
-
 def by_id(html: str, name: str) -> Element:
     return next(each for each in parsed(html).iter() if each.get("id") == name)
 
 
-def headings(html: str) -> list[str]:
-    return [words(each) for each in parsed(html).iter("h2")]
-
-
 # ---- What is said
-
-
-@pytest.mark.parametrize(
-    ("verdicts", "headline", "level"),
-    [
-        (["HANGING"], "1 HANGING.", "alarm"),
-        (["HANGING", "HANGING", "LATE"], "2 HANGING, 1 LATE.", "alarm"),
-        (["LATE"], "1 LATE.", "warning"),
-        (["LATE", "UNKNOWN"], "1 LATE, 1 UNKNOWN.", "warning"),
-        (["UNKNOWN"], "1 UNKNOWN.", "warning"),
-    ],
-)
-def test_the_first_line_counts_what_is_wrong(verdicts, headline, level):
-    html = render_page(page(*[transaction(verdict=verdict, start_offset=i) for i, verdict in enumerate(verdicts)]))
-    assert headings(html)[0] == headline
-    assert by_id(html, "answer").get("class") == f"answer {level}"
-    assert words(parsed(html).find("head/title")).startswith(headline)
 
 
 def test_of_every_action_it_is_said_what_to_do_in_the_order_in_which_it_is_done():
     assert list(TO_DO) == [action.name for action in Action]
 
 
-def test_the_command_that_aborts_is_offered_only_where_that_is_safe():
-    unsafe = transaction(safe_to_abort=False, do_not_abort_because="no clock proves its age", action="ABORT_LATER")
-    for row, offered in ((transaction(), 3), (unsafe, 0)):  # in the answer, in its card, and in the plan
-        buttons = [each.get("aria-label") for each in parsed(render_page(page(row))).iter("button")]
-        aborts = {f"Copy: {of} payments-0" for of in ("the abort of", "abort of")} | {
-            "Copy: the abort of the only hanging transaction"
-        }
-        assert len([label for label in buttons if label in aborts]) == offered
-    assert "Not yet, because no clock proves its age" in words(by_id(render_page(page(unsafe)), "plan"))
-
-
 # ---- Many
-
-
-def test_ten_thousand_rows_are_all_there():
-    html = render_page(big_page())  # too long for a parser of Python
-    assert len(html) < 18_000_000
-    transactions = html[html.index('<section id="transactions"') : html.index('<section id="lag"')]
-    assert transactions.count('<th scope="row">') == MOST_ROWS
-    assert "<summary>9985 more open transactions</summary>" in transactions
 
 
 def test_what_is_left_out_is_counted_and_the_command_that_shows_it_is_there():
@@ -188,6 +143,7 @@ def test_every_link_and_every_label_leads_to_one_place(html):
 def test_the_page_can_be_read_without_seeing_it(html):
     document = parsed(html)
     assert document.get("lang") == "en"
+    assert words(document.find("head/title")).startswith("2 HANGING, 1 STUCK")
     levels = [int(each.tag[1]) for each in document.iter() if re.fullmatch(r"h\d", each.tag)]
     assert levels[0] == 1
     assert all(lower - upper <= 1 for upper, lower in pairwise(levels))
