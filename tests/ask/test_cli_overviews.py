@@ -27,16 +27,6 @@ def column(root, name: str, *argv: object) -> list[str]:
     return [row[name] for row in csv.DictReader(io.StringIO(out))]
 
 
-def test_open_transactions_that_hold_a_partition_come_before_those_that_wait(tmp_path):
-    write_run(tmp_path)
-    rows = [("a", 1, 9, True), ("a", 2, 7, False), ("b", 3, 5, True), ("c", 4, 6, None)]
-    names = ("topic", "start_offset", "blocked_offsets", "holds")
-    opened = [{**dict(zip(names, row, strict=True)), "partition": 0, "verdict": "LATE"} for row in rows]
-    write(tmp_path, "open_transactions", *[row | {"as_of": at(NOW)} for row in opened])
-    assert column(tmp_path, "start_offset", "open") == ["1", "3", "2", "4"]
-    assert column(tmp_path, "holds", "open") == ["true", "true", "false", ""], "as in JSON"
-
-
 @pytest.mark.parametrize("width", [60, 80, 100, 132, 200])
 def test_at_any_width_open_transactions_have_the_columns_that_decide(tmp_path, width):
     write_run(tmp_path)
@@ -231,9 +221,11 @@ def test_a_command_that_was_meant_is_named(capsys, typed, meant):
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_every_help_has_an_example_that_can_be_parsed(capsys, name):
+def test_every_help_has_exit_codes_and_an_example_that_can_be_parsed(capsys, name):
     assert main([name, "--help"]) == 0
-    (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("Example: ")]
+    told = capsys.readouterr().out
+    assert "Exit codes: 0" in told
+    (line,) = [line for line in told.splitlines() if line.startswith("Example: ")]
     words = shlex.split(line.removeprefix("Example: txn-audit "))
     assert parser().parse_args(words).command == name
 

@@ -108,14 +108,6 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make(tmp_path_factory.mktemp("many"), MANY)
 
 
-def test_the_text_is_told_again(tables):
-    code, out, err = txn_audit(tables, "report")
-    assert (code, err) == (0, "")
-    assert "10000 HANGING" in out
-    assert "orders-49 offset 9999" in out
-    assert "not captured: __transaction_state-{3}" in out
-
-
 def test_a_page_of_ten_thousand_has_them_all_and_begins_with_those_that_block_most(tables, tmp_path):
     file = tmp_path / "report.html"
     code, out, err = txn_audit(tables, "report", "--html", file)

@@ -281,18 +281,6 @@ def seen(events: list[Event]) -> list[tuple[str, int]]:
     return [(event.event, event.offset) for event in events]
 
 
-def test_the_last_stable_offset_is_the_lowest_that_is_open_else_the_end():
-    spans = [span(10, 40), span(20, 30, producer_id=8), span(50, None)]
-    events = span_events("orders-0", spans, {}, 0)
-    assert [(event.offset, event.last_stable_offset) for event in events] == [
-        (10, 10),
-        (20, 10),
-        (30, 10),
-        (40, 41),
-        (50, 50),
-    ]
-
-
 @pytest.mark.parametrize("seed", range(20))
 def test_the_last_stable_offset_is_that_of_a_replay_of_the_log(seed):
     """An oracle that walks the offsets one by one, over random overlapping transactions."""
@@ -328,13 +316,6 @@ def test_below_what_is_at_hand_no_last_stable_offset_is_told():
     assert [event.last_stable_offset for event in events] == [None, 21, 30, 41]
 
 
-@pytest.mark.parametrize("claimed", [0, 5, 25, 10**15, None])
-def test_a_log_keeps_its_order_whatever_clients_claim(claimed):
-    spans = [span(10, 20), span(21, 30, first_timestamp_ms=claimed), span(31, None, first_timestamp_ms=claimed)]
-    events = span_events("orders-0", spans, {}, 0)
-    assert [event.offset for event in in_order(events)] == [10, 20, 21, 30, 31]
-
-
 def test_a_decision_stands_before_its_marker_and_the_end_behind_it():
     """All in one millisecond, as happens: only what each means tells the order."""
     records = [kept(1, 5, "Ongoing"), kept(2, 20, "PrepareCommit"), kept(3, 20, "CompleteCommit", partitions=())]
@@ -346,12 +327,6 @@ def test_a_decision_stands_before_its_marker_and_the_end_behind_it():
         ("COMMIT marker", 20),
         ("CompleteCommit", 3),
     ]
-
-
-def test_data_never_stands_before_its_coordinator_opened_it():
-    records = [kept(1, 50, "Ongoing")]
-    told = in_order(record_events(records), span_events("orders-0", [span(10, None)], courses(records, P0)))
-    assert seen(told) == [("Ongoing", 1), ("begins", 10)]
 
 
 def test_of_a_transaction_ongoing_is_told_once_when_the_partition_was_added():
