@@ -4,6 +4,8 @@ prints."""
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.delta_tables import txn_audit
+from tests.support.golden import assert_as_read
 from tests.support.planned import HANGING, row_of, write_plan
 from txnlib.core.verdicts.plan_step import Action
 
@@ -112,6 +115,9 @@ esac
 def test_a_step_that_is_as_planned_is_checked_done_and_checked_again(script):
     code, ran = carried_out(script, AS_PLANNED)
     assert (code, ran) == (0, ["describe-producers", "describe", "find-hanging", "abort", "describe-producers"])
+    told = (script.parent / "told").read_text()
+    assert told.startswith("step     1 of 1: 1. ABORT payments-0 offset 24, producer 7\n")
+    assert told.endswith("\ndone     1 of 1 steps\n")
 
 
 @pytest.mark.parametrize("is_in_path", [True, False], ids=["in PATH", "in TOOLS"])
@@ -128,54 +134,22 @@ def test_a_tool_that_is_not_there_is_named(script):
     assert "neither kafka-transactions.sh nor kafka-transactions is in PATH" in done.stderr
 
 
-@pytest.mark.parametrize("surprise", SURPRISES)
-def test_nothing_is_done_after_a_surprise(script, surprise):
-    code, ran = carried_out(script, {**AS_PLANNED, **SURPRISES[surprise]})
-    assert (code, "abort" in ran) == (1, False)
-
-
-@pytest.mark.parametrize("command", ["describe-producers", "describe", "find-hanging"])
-def test_nothing_is_done_if_the_tool_fails(script, command):
-    code, ran = carried_out(script, AS_PLANNED, fails=command)
-    assert (code, "abort" in ran) == (1, False)
-
-
-def test_an_abort_without_effect_is_a_surprise(script):
-    assert carried_out(script, {**AS_PLANNED, "ended": producers(24)})[0] == 1
-    told = (script.parent / "told").read_text()
-    assert "expected producer 7 with CurrentTransactionStartOffset None\nprinted\nProducerId" in told
-
-
-EXPECTED = {
-    "another transaction began": "producer 7 with CurrentTransactionStartOffset 24",
-    "the coordinator lists the partition": ("no payments-0 among TopicPartitions, and no PrepareCommit of producer 7"),
-    "the live tool finds nothing": "a row of producer 7 with StartOffset 24",
-}
-
-
-@pytest.mark.parametrize("surprise", EXPECTED)
-def test_a_stop_says_where_it_is_what_was_expected_and_what_to_do(script, surprise):
-    carried_out(script, {**AS_PLANNED, **SURPRISES[surprise]})
-    told = (script.parent / "told").read_text()
-    assert "\nSTOPPED  at step 1 of 1 (1. ABORT payments-0 offset 24, producer 7), not as planned: " in f"\n{told}"
-    assert f"\nexpected {EXPECTED[surprise]}\nprinted\n" in told
-    assert told.endswith("\ndone     0 of 1 steps, which stay done. Audit again before you go on.\n")
-
-
-def test_a_failing_abort_says_so(script):
-    code, ran = carried_out(script, AS_PLANNED, fails="abort")
-    assert (code, ran[-1]) == (1, "abort")
-    assert (
-        "the command failed: kafka-transactions.sh --bootstrap-server broker:9092 abort"
-        in (script.parent / "told").read_text()
-    )
-
-
-def test_all_steps_are_counted(script):
-    carried_out(script, AS_PLANNED)
-    told = (script.parent / "told").read_text()
-    assert told.startswith("step     1 of 1: 1. ABORT payments-0 offset 24, producer 7\n")
-    assert told.endswith("\ndone     1 of 1 steps\n")
+def test_nothing_is_done_after_a_surprise_and_what_is_told_is_as_it_was_read_last(request, script):
+    told, renews = "", request.config.getoption("--renew")
+    before = SURPRISES | {f"{command} fails": {} for command in ("describe-producers", "describe", "find-hanging")}
+    after = {"abort fails": {}, "the abort has no effect": {"ended": producers(24)}}
+    for surprise, printed in (before | after).items():
+        own = script.parent / surprise.replace(" ", "-") / script.name
+        own.parent.mkdir()
+        shutil.copy(script, own)
+        fails = surprise.removesuffix(" fails")
+        code, ran = carried_out(own, {**AS_PLANNED, **printed}, fails=fails)
+        assert (code, "abort" in ran) == (1, surprise in after), surprise
+        whole = (own.parent / "told").read_text()
+        says = re.findall(r"^(?:STOPPED|expected) .*\n", whole, re.MULTILINE)
+        told += f"== {surprise}\n{''.join(says)}"
+    told += f"== whole\n{whole}"
+    assert_as_read(Path(__file__).with_name("screens") / "surprises.txt", told, renews=renews)
 
 
 def test_with_nothing_to_do_it_is_short(tmp_path):
