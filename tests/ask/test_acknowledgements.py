@@ -28,26 +28,9 @@ def entry(text: str, until: str = LATER, said: str = SAID) -> str:
 
 
 def opened(partition: int, verdict: str = "HANGING", **fields: object) -> dict[str, object]:
-    row = {
-        "topic": "t",
-        "partition": partition,
-        "producer_id": partition,
-        "start_offset": 9,
-        "transactional_id": f"id{partition}",
-    }
-    row |= {
-        "verdict": verdict,
-        "reason": "R1",
-        "explanation": "so",
-        "runs_seen": 1,
-        "blocked_offsets": 10 - partition,
-        "causes": [],
-    }
-    return (
-        row
-        | {"causes": [], "do_not_abort_because": "of this", "age_basis": "CLIENT_CLOCK", "producer_epoch": 0}
-        | fields
-    )
+    place = {"topic": "t", "partition": partition, "producer_id": partition, "start_offset": 9}
+    judged = {"transactional_id": f"id{partition}", "verdict": verdict, "reason": "R1", "explanation": "so"}
+    return place | judged | {"runs_seen": 1, "blocked_offsets": 10 - partition} | fields
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from xml.etree.ElementTree import Element
 import pytest
 
 from tests.page.test_report_page import by_id, words
-from tests.support.delta_tables import NOW, READ_BY_COMMANDS, RUN, at, txn_audit, write, write_run
+from tests.support.delta_tables import NOW, READ_BY_COMMANDS, at, txn_audit, write, write_run
 from txnlib.ask import page_rows
 from txnlib.ask.delta_rows import open_run, open_tables
 from txnlib.ask.page_rows import SHOWN_CARDS, page_rows_of
@@ -20,49 +20,15 @@ MANY = 10_000
 
 
 def opened(number: int) -> dict[str, Any]:
-    row = {
-        "topic": "orders",
-        "partition": number % 50,
-        "start_offset": number,
-        "producer_id": 7 + number,
-        "producer_epoch": 0,
-    }
-    row |= {
-        "transactional_id": f"shop-{number}",
-        "application": "shop",
-        "verdict": "HANGING",
-        "reason": "PRODUCER_ID_ROTATED",
-    }
-    row |= {
-        "explanation": "it is so",
-        "kafka_find_hanging": True,
-        "causes": [],
-        "evidence": [],
-        "age_basis": "BROKER_CLOCK",
-    }
-    row |= {
-        "broker_clock_age_ms": 3_600_000,
-        "safe_to_abort": True,
-        "abort_command": f"abort {number}",
-        "duration_minutes": 60,
-    }
-    row |= {"last_timestamp": at(NOW), "blocks_since": at(NOW - number), "first_seen": at(NOW), "runs_seen": 1}
-    return row | {"blocked_offsets": number, "blocked_bytes": 10, "is_two_phase_commit": False}
+    place = {"topic": "orders", "partition": number % 50, "start_offset": number, "producer_id": 7 + number}
+    judged = {"verdict": "HANGING", "reason": "PRODUCER_ID_ROTATED", "explanation": "it is so", "runs_seen": 1}
+    abort = {"safe_to_abort": True, "abort_command": f"abort {number}"}
+    held = {"blocks_since": at(NOW - number), "blocked_offsets": number, "last_timestamp": at(NOW)}
+    return {**place, **judged, **abort, **held, "transactional_id": f"shop-{number}", "application": "shop"}
 
 
 def planned(number: int, row: dict[str, Any]) -> dict[str, Any]:
-    names = (
-        "topic",
-        "partition",
-        "start_offset",
-        "producer_id",
-        "transactional_id",
-        "verdict",
-        "reason",
-        "blocked_offsets",
-    )
-    row = {name: row[name] for name in names} | {"number": number, "action": "ABORT", "command": row["abort_command"]}
-    return row | {"before": [], "after": []}
+    return row | {"number": number, "action": "ABORT", "command": row["abort_command"], "before": [], "after": []}
 
 
 def make(root: Path, count: int) -> Path:
@@ -74,32 +40,13 @@ def make(root: Path, count: int) -> Path:
         write(root, name)
     write(root, "open_transactions", *rows)
     write(root, "abort_plan", *[planned(i + 1, row) for i, row in enumerate(reversed(rows))])
-    seen = {
-        "source": "raw:1",
-        "broker": "1",
-        "status": "COMPLETE",
-        "is_judged": True,
-        "captured_at": at(NOW),
-        "unreadable_bytes": 0,
-    }
-    write(root, "coverage", *[{**seen, "topic": "orders", "partition": i, "batches": 1} for i in range(50)])
+    seen = {"source": "raw:1", "broker": "1", "status": "COMPLETE", "is_judged": True}
+    write(root, "coverage", *[{**seen, "topic": "orders", "partition": i} for i in range(50)])
     lost = {"topic": "__transaction_state", "partition": 3, "status": "MISSING", "is_judged": False}
     write(root, "coverage", {**seen, "topic": "__transaction_state", "partition": 0}, lost)
-    lag = {
-        "topic": "orders",
-        "lag_offsets": 9,
-        "lag_bytes": 9,
-        "last_stable_offset": 1,
-        "high_watermark": 10,
-        "as_of": at(NOW),
-    }
+    lag = {"topic": "orders", "lag_offsets": 9, "last_stable_offset": 1, "high_watermark": 10}
     write(root, "partitions", *[{**lag, "partition": i, "lag_ms": i} for i in range(min(count, 50))])
-    write(
-        root,
-        "partitions",
-        {**lag, "partition": 0, "lag_ms": 9_000},
-        run_id=RUN.replace(str(NOW), str(NOW - 86_400_000)),
-    )
+    write(root, "partitions", {**lag, "partition": 0, "lag_ms": 9_000}, run_id=f"test-{NOW - 86_400_000}")
     return root
 
 

@@ -15,22 +15,10 @@ from txnlib.ask.report_rows import report_of
 
 
 def opened(partition: int, producer_id: int, since_ms: int | None, **fields: object) -> dict[str, object]:
-    row = {
-        "topic": "t",
-        "partition": partition,
-        "producer_id": producer_id,
-        "start_offset": 9,
-        "transactional_id": f"id{producer_id}",
-    }
-    row |= {
-        "verdict": "HANGING",
-        "reason": "R1",
-        "application": "app",
-        "runs_seen": 1,
-        "safe_to_abort": False,
-        "blocked_offsets": 1,
-    }
-    return row | {"blocks_since": None if since_ms is None else at(since_ms)} | fields
+    place = {"topic": "t", "partition": partition, "producer_id": producer_id, "start_offset": 9}
+    own = {"transactional_id": f"id{producer_id}", "application": "app", "runs_seen": 1, "safe_to_abort": False}
+    held = {"blocked_offsets": 1, "blocks_since": None if since_ms is None else at(since_ms)}
+    return place | own | held | {"verdict": "HANGING", "reason": "R1"} | fields
 
 
 @pytest.fixture
