@@ -173,17 +173,6 @@ def test_an_id_cannot_forge_a_line(tmp_path, form):
         assert json.loads(out)[0]["transactional_id"] == EVIL
 
 
-def test_an_id_cannot_forge_a_line_of_the_tool_either(tmp_path):
-    write_run(tmp_path)
-    write(tmp_path, "coverage")
-    row = {"transactional_id": EVIL, "coordinator_partition": 0, "producer_id": 1, "state": "Ongoing"}
-    write(tmp_path, "transactional_ids", row)
-    write(tmp_path, "coordinator_states")
-    _, out, _ = txn_audit(tmp_path, "list", "--format", "kafka")
-    assert len(out.splitlines()) == 2
-    assert "\x1b" not in out
-
-
 def test_a_terminal_gets_colours_unless_it_wants_none(tmp_path, monkeypatch):
     rows = [{"verdict": "HANGING", "name": "[bold]markup[/bold]"}]
     monkeypatch.setenv("FORCE_COLOR", "1")
