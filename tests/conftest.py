@@ -191,6 +191,21 @@ def audited_in_a_notebook(notebook_of_the_audit: Any) -> dict[str, Any]:
     return dict(notebook_of_the_audit.known)
 
 
+@pytest.fixture
+def assert_as_read(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
+    """Asserts that a text is as somebody read it last, in `screens` beside the test. `pytest FILE --renew` writes it
+    anew, and the difference is read."""
+
+    def check(name: str, told: str) -> None:
+        file = request.path.with_name("screens") / f"{name}.txt"
+        if request.config.getoption("--renew"):
+            file.parent.mkdir(exist_ok=True)
+            file.write_text(told)
+        assert told == file.read_text()
+
+    return check
+
+
 @pytest.fixture(scope="session")
 def repository() -> Path:
     """The root of the project."""

@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from pathlib import Path
 
 from tests.support.delta_tables import txn_audit
-from tests.support.golden import assert_as_read, printed
+from tests.support.golden import printed
 from tests.support.planned import HANGING, row_of, write_plan
 from txnlib.ask.abort_plan_text import abort_plan, abort_plan_output
 from txnlib.ask.delta_rows import open_run, open_tables
@@ -21,7 +20,7 @@ def written(root):
     return found
 
 
-def test_what_is_told_of_steps_is_as_it_was_read_last(request, tmp_path):
+def test_what_is_told_of_steps_is_as_it_was_read_last(assert_as_read, tmp_path):
     """In the order of the plan, those alike at the place of the first; a note of some of these names them. An id
     imitates a step."""
     _, row = row_of(HANGING)
@@ -33,8 +32,7 @@ def test_what_is_told_of_steps_is_as_it_was_read_last(request, tmp_path):
     others = row | {"number": 1}, row | {"number": 3}, none | {"number": 5, "action": "WAIT"}
     write_plan(tmp_path, *sorted([*alike, *others], key=lambda each: each["number"]))
     told = printed(tmp_path, ["abort-plan"])
-    renews = request.config.getoption("--renew")
-    assert_as_read(Path(__file__).with_name("screens") / "abort-plan.txt", told, renews=renews)
+    assert_as_read("abort-plan", told)
 
 
 def test_programs_get_every_field(tmp_path):

@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from tests.support.delta_tables import txn_audit
-from tests.support.golden import assert_as_read
 from tests.support.planned import HANGING, row_of, write_plan
 from txnlib.core.verdicts.plan_step import Action
 
@@ -134,8 +133,8 @@ def test_a_tool_that_is_not_there_is_named(script):
     assert "neither kafka-transactions.sh nor kafka-transactions is in PATH" in done.stderr
 
 
-def test_nothing_is_done_after_a_surprise_and_what_is_told_is_as_it_was_read_last(request, script):
-    told, renews = "", request.config.getoption("--renew")
+def test_nothing_is_done_after_a_surprise_and_what_is_told_is_as_it_was_read_last(assert_as_read, script):
+    told = ""
     before = SURPRISES | {f"{command} fails": {} for command in ("describe-producers", "describe", "find-hanging")}
     after = {"abort fails": {}, "the abort has no effect": {"ended": producers(24)}}
     for surprise, printed in (before | after).items():
@@ -149,7 +148,7 @@ def test_nothing_is_done_after_a_surprise_and_what_is_told_is_as_it_was_read_las
         says = re.findall(r"^(?:STOPPED|expected) .*\n", whole, re.MULTILINE)
         told += f"== {surprise}\n{''.join(says)}"
     told += f"== whole\n{whole}"
-    assert_as_read(Path(__file__).with_name("screens") / "surprises.txt", told, renews=renews)
+    assert_as_read("surprises", told)
 
 
 def test_with_nothing_to_do_it_is_short(tmp_path):

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support.delta_tables import NOW, at, txn_audit, write, write_run
-from tests.support.golden import assert_as_read, differences, printed
+from tests.support.golden import differences, printed
 
 NIGHT = 86_400_000
 THEN, LATER = f"test-{NOW}", f"test-{NOW + NIGHT}"
@@ -65,15 +64,14 @@ def changes(root, *argv: object) -> dict[tuple[str, int, int], str]:
     return {(row["topic"], row["partition"], row["start_offset"]): row["change"] for row in json.loads(out)["changes"]}
 
 
-def test_what_changed_is_as_it_was_read_last(request, nights):
+def test_what_changed_is_as_it_was_read_last(assert_as_read, nights):
     """Of what ended, the audit may know more than the marker."""
     base = printed(nights, ["diff"])
     cases = {"with itself": printed(nights, [f"diff {THEN} {THEN}"])}
     ended = {"topic": "orders", "partition": 0, "producer_id": 7, "start_offset": 10, "says": "ended by hand"}
     write(nights, "ended_transactions", ended, run_id=LATER)
     cases["the audit knows how it ended"] = printed(nights, ["diff"])
-    renews = request.config.getoption("--renew")
-    assert_as_read(Path(__file__).with_name("screens") / "diff.txt", differences(base, cases), renews=renews)
+    assert_as_read("diff", differences(base, cases))
 
 
 def test_the_other_way_round_new_and_ended_change_places(nights):

@@ -11,12 +11,11 @@ from typing import Any
 import pytest
 
 from tests.support.delta_tables import NOW, at, txn_audit, write, write_run
-from tests.support.golden import assert_as_read, differences, printed
+from tests.support.golden import differences, printed
 from txnlib.ask.delta_rows import open_run, open_tables
 from txnlib.ask.explain import explain
 from txnlib.ask.explain_command import answer
 
-SCREENS = Path(__file__).with_name("screens")
 PAY = {"topic": "payments", "partition": 0}
 SOURCE = "raw:1"
 ID = "payments-batch-7"
@@ -164,7 +163,7 @@ OTHERS: dict[str, list[dict[str, Any]]] = {
 }
 
 
-def test_what_is_told_is_as_it_was_read_last(request, tables):
+def test_what_is_told_is_as_it_was_read_last(assert_as_read, tables):
     """The story of a late produce, from both sides and with its evidence; and what is said if it differs."""
     holder = {**PAY, "blocking_producer_id": 3, "blocking_transactional_id": "app-7", "last_stable_offset": 9}
     write(tables, "partitions", holder)
@@ -173,7 +172,7 @@ def test_what_is_told_is_as_it_was_read_last(request, tables):
         shutil.rmtree(tables / "open_transactions")
         write(tables, "open_transactions", *rows)
         cases[name] = printed(tables, [f"explain payments 0 {rows[0]['start_offset']}"])
-    assert_as_read(SCREENS / "explain.txt", differences(base, cases), renews=request.config.getoption("--renew"))
+    assert_as_read("explain", differences(base, cases))
 
 
 def test_sentences_are_as_wide_as_the_terminal_and_records_in_one_piece(tables):

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 import shutil
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support.delta_tables import NOW, at, txn_audit, write, write_run
-from tests.support.golden import assert_as_read, printed
+from tests.support.golden import printed
 from txnlib.ask.story import OPEN
 
-SCREENS = Path(__file__).with_name("screens")
 PLACE = {"topic": "orders", "partition": 0}
 
 
@@ -124,7 +122,7 @@ def test_the_last_stable_offset_is_never_below_the_log_start(tables):
     assert (after[31], after[35], after[41], after[61]) == (None, 40, 40, 40)
 
 
-def test_what_is_told_of_it_is_as_it_was_read_last(request, tables):
+def test_what_is_told_of_it_is_as_it_was_read_last(assert_as_read, tables):
     """Then what holds the partition only looks late, and another one waits behind it."""
     told = printed(tables, ["timeline orders 0 --last 2"])
     waits = ended(9, producer_id=9, first_offset=58, marker_offset=None, marker_ms=None, marker_type=None)
@@ -137,7 +135,7 @@ def test_what_is_told_of_it_is_as_it_was_read_last(request, tables):
     own = {"producer_id": 9, "start_offset": 58, "transactional_id": "wal", "holds": False}
     write(tables, "open_transactions", holder, late | own)
     told += printed(tables, ["timeline orders 0 --last 1", "timeline wal"])
-    assert_as_read(SCREENS / "timeline.txt", told, renews=request.config.getoption("--renew"))
+    assert_as_read("timeline", told)
 
 
 def test_of_many_that_are_open_the_first_are_shown_and_the_rest_counted(tables):

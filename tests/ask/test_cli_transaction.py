@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
 from tests.support.delta_tables import NOW, at, txn_audit, write, write_run
-from tests.support.golden import assert_as_read, printed
+from tests.support.golden import printed
 from txnlib.ask.delta_rows import open_run, open_tables
 from txnlib.ask.transaction import whole_transaction
 
-SCREENS = Path(__file__).with_name("screens")
 ID = "payments-batch-7"
 OWN = {"transactional_id": ID, "coordinator_partition": 3, "producer_id": 7, "producer_epoch": 0}
 
@@ -90,7 +88,7 @@ def tables(tmp_path):
 ASKED = [f"transaction {ID}", f"transaction {ID} --number 1", "transaction 7", "transaction 4711"]
 
 
-def test_what_is_told_of_it_is_as_it_was_read_last(request, places):
+def test_what_is_told_of_it_is_as_it_was_read_last(assert_as_read, places):
     """What hangs is said before what is complete: the question is about what its producer left open."""
     told = printed(places, [*ASKED, "transaction orders-2@30"])
     alone = {"known_from": "PARTITION", "outcome": "OPEN", "first_offset": 30}
@@ -98,7 +96,7 @@ def test_what_is_told_of_it_is_as_it_was_read_last(request, places):
     opened = {"topic": "payments", "partition": 0, "producer_id": 7, "start_offset": 30, "verdict": "HANGING"}
     write(places, "open_transactions", opened | {"transactional_id": ID, "explanation": "written after the marker"})
     told += printed(places, ["transaction 7 --number 1"])
-    assert_as_read(SCREENS / "transaction.txt", told, renews=request.config.getoption("--renew"))
+    assert_as_read("transaction", told)
 
 
 def test_programs_get_partitions_and_records(tables):

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.delta_tables import NOW, at, txn_audit, write, write_run
-from tests.support.golden import assert_as_read, printed
+from tests.support.golden import printed
 
 MINUTE = 60_000
 FOO_5 = {"topic": "foo", "partition": 5}
@@ -198,7 +198,7 @@ def ids(tables: Path) -> Path:
     return tables
 
 
-def test_A08_A22_A23_A24_tables_are_the_tools_own(request, ids):
+def test_A08_A22_A23_A24_tables_are_the_tools_own(assert_as_read, ids):
     """Producers of a partition with -1 and None; ids coordinator by coordinator; partitions in the order of a Java
     set."""
     first = {"producer_id": 12345, "producer_epoch": 15, "coordinator_epoch": 20, "last_sequence": 1300}
@@ -209,7 +209,7 @@ def test_A08_A22_A23_A24_tables_are_the_tools_own(request, ids):
     write(ids, "record_batches")
     asked = ("find-hanging foo-1", "describe-producers foo-5", "list", "describe --transactional-id baz")
     told = printed(ids, [f"{each} --format kafka" for each in asked])
-    assert_as_read(Path(__file__).with_name("screens") / "kafka.txt", told, renews=request.config.getoption("--renew"))
+    assert_as_read("kafka", told)
 
 
 @pytest.mark.parametrize("name", ["gone", "nobody", "' OR 1=1 --"])

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.delta_tables import txn_audit, write, write_run
-from tests.support.golden import assert_as_read
 from txnlib.ask.collect_plan import COLUMNS, NEEDS, commands, to_collect
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC as STATE
 
@@ -104,14 +103,14 @@ GAPS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 }
 
 
-def test_each_gap_has_its_need_as_it_was_read_last(request):
+def test_each_gap_has_its_need_as_it_was_read_last(assert_as_read):
     told = ""
     for name, (row, more) in GAPS.items():
         known = {"undecided": [], "listed": {}, "opened": set()} | more
         (need,) = to_collect([*WHOLE, row], known["undecided"], known["listed"], known["opened"])
         told += f"== {name}\n{'  '.join(f'{need[column]}' for column in COLUMNS)}\n"
     assert {*re.findall(r"^1  (\w+)", told, re.MULTILINE)} == {*NEEDS}, "every need is reached"
-    assert_as_read(Path(__file__).with_name("screens") / "gaps.txt", told, renews=request.config.getoption("--renew"))
+    assert_as_read("gaps", told)
 
 
 def test_a_followers_copy_of_what_is_not_open_is_good_enough():

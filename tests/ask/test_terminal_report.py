@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 import shlex
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.golden import assert_as_read, differences
+from tests.support.golden import differences
 from tests.support.pages import broken
 from txnlib.ask.extents import Reach
 from txnlib.ask.grid import WIDTH
@@ -25,7 +24,6 @@ from txnlib.core.kafka_commands import abort, describe_producers, force_terminat
 AS_OF = 1_795_243_361_000
 #: No line of a golden file is folded: tests below are about that.
 WHOLE = 400
-SCREENS = Path(__file__).with_name("screens")
 ROW = {
     "topic": "orders", "partition": 3, "start_offset": 41, "producer_id": 7, "producer_epoch": 0, "number": 1,
     "action": "ABORT", "transactional_id": "shop-eu-4", "application": "shop-eu", "coordinator_state": "Ongoing",
@@ -166,14 +164,14 @@ OPENED = {
 }
 
 
-def test_what_is_said_of_open_transactions_is_as_it_was_read_last(request):
+def test_what_is_said_of_open_transactions_is_as_it_was_read_last(assert_as_read):
     cases = {name: render(report, WHOLE) for name, report in OPENED.items()}
     reaches = {
         name: render(replace(THREE, extents={"HANGING": Reach(9, 3, 2, **fields)}), WHOLE)
         for name, fields in REACHES.items()
     }
     told = differences(render(HANGING, WHOLE), cases) + "\n" + differences(render(THREE, WHOLE), reaches)
-    assert_as_read(SCREENS / "open.txt", told, renews=request.config.getoption("--renew"))
+    assert_as_read("open", told)
 
 
 NOTHING = Report("c", AS_OF, "given", "/out")
@@ -266,10 +264,10 @@ CALM: dict[str, dict[str, Any]] = {
 }
 
 
-def test_what_is_said_where_nothing_is_open_is_as_it_was_read_last(request):
+def test_what_is_said_where_nothing_is_open_is_as_it_was_read_last(assert_as_read):
     cases = {name: render(replace(NOTHING, **fields), WHOLE) for name, fields in CALM.items()}
     told = differences(render(NOTHING, WHOLE), cases)
-    assert_as_read(SCREENS / "calm.txt", told, renews=request.config.getoption("--renew"))
+    assert_as_read("calm", told)
 
 
 def test_nothing_from_a_log_forges_a_line():

@@ -21,7 +21,6 @@ from txnlib.ask.report_rows import report_of
 from txnlib.ask.terminal_report import render
 from txnlib.auditing import audit
 
-SCREENS = Path(__file__).with_name("screens")
 #: Capture -> its parts, which are audited one after the other, and the screens of the last audit.
 CAPTURES = {
     "quickstart": (
@@ -34,25 +33,15 @@ CAPTURES = {
 }
 
 
-@pytest.fixture
-def renews(request: pytest.FixtureRequest) -> bool:
-    return bool(request.config.getoption("--renew"))
-
-
 @pytest.mark.usefixtures("engine")
 @pytest.mark.parametrize("name", CAPTURES)
-def test_screens_are_as_they_were_read_last(captures, tmp_path, renews, name):
+def test_screens_are_as_they_were_read_last(captures, tmp_path, assert_as_read, name):
     parts, commands = CAPTURES[name]
     for part in parts:
         capture = captures / name / part
         audit(capture / "brokers", output=tmp_path, cluster=name, as_of=as_of(capture))
-    told = "\n".join(_screens(tmp_path, commands))
     assert_numbers_of_sql(open_tables(str(tmp_path)))
-    file = SCREENS / f"{name}.txt"
-    if renews:
-        file.parent.mkdir(exist_ok=True)
-        file.write_text(told)
-    assert told == file.read_text()
+    assert_as_read(name, "\n".join(_screens(tmp_path, commands)))
 
 
 def _screens(root: Path, commands: list[str]) -> Iterator[str]:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from xml.etree.ElementTree import Element
 
 from tests.page.test_report_page import words
-from tests.support.golden import assert_as_read
 from tests.support.html import parsed
 from tests.support.pages import AS_OF, broken, full_page, held, page, transaction
 from txnlib.ask.extents import Reach
@@ -109,14 +107,10 @@ def _outline(element: Element, indent: str) -> Iterator[str]:
             yield from _outline(each, f"{indent}  " if element.tag == "details" else indent)
 
 
-SCREENS = Path(__file__).with_name("screens")
+def test_what_a_page_of_everything_says_is_as_it_was_read_last(assert_as_read):
+    assert_as_read("everything", outline(render_page(full_page())))
 
 
-def test_what_a_page_of_everything_says_is_as_it_was_read_last(request):
-    renews = request.config.getoption("--renew")
-    assert_as_read(SCREENS / "everything.txt", outline(render_page(full_page())), renews=renews)
-
-
-def test_what_pages_say_is_as_it_was_read_last(request):
+def test_what_pages_say_is_as_it_was_read_last(assert_as_read):
     told = "\n".join(f"== {name}\n{outline(render_page(made), named)}" for name, (made, named) in PAGES.items())
-    assert_as_read(SCREENS / "pages.txt", told, renews=request.config.getoption("--renew"))
+    assert_as_read("pages", told)

@@ -1,4 +1,4 @@
-"""Golden files of small screens: `pytest FILE --renew` writes them anew, and the difference is read."""
+"""What goes into golden files: what commands print, and how screens differ."""
 
 from __future__ import annotations
 
@@ -8,14 +8,6 @@ from pathlib import Path
 
 from tests.support.delta_tables import txn_audit
 from txnlib.ask.own_command import program
-
-
-def assert_as_read(file: Path, told: str, *, renews: bool) -> None:
-    """The text is as somebody read it last."""
-    if renews:
-        file.parent.mkdir(exist_ok=True)
-        file.write_text(told)
-    assert told == file.read_text()
 
 
 def differences(base: str, cases: Mapping[str, str]) -> str:
