@@ -244,14 +244,14 @@ def test_no_jvm_and_no_spark_are_needed(repository):
 FORMULAS = ("=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", '=HYPERLINK("x")')
 
 
-def test_no_cell_of_csv_is_a_formula_and_numbers_stay_numbers():
-    rows = [{"name": text, "number": -7, "names": [text]} for text in FORMULAS]
-    read = list(csv.DictReader(io.StringIO(grid(("name", "number", "names"), rows, "csv"))))
+def test_no_cell_of_csv_is_a_formula_and_others_are_as_in_json():
+    rows = [{"name": text, "number": -7, "names": [text], "is": True} for text in FORMULAS]
+    read = list(csv.DictReader(io.StringIO(grid((*rows[0],), rows, "csv"))))
     for text, row in zip(FORMULAS, read, strict=True):
         assert row["name"].lstrip()[0] in "'\\"
         assert row["names"].lstrip()[0] in "'\\"
         assert row["name"].removeprefix("'").endswith(text.strip())
-        assert row["number"] == "-7"
+        assert (row["number"], row["is"]) == ("-7", "true")
 
 
 @pytest.mark.parametrize(

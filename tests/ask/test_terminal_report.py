@@ -66,6 +66,7 @@ ROWS: dict[str, dict[str, Any]] = {
     "a command that must wait stands behind its instant": LATER,
     "what holds the partition next": NEXT,
     "what waits says behind what, and not what comes next": NEXT | BEHIND,
+    "nobody knows what it waits behind": BEHIND | {"blocking_producer_id": None, "blocking_transactional_id": None},
     "a holder keeps back the lag of its partition, not what is beyond the high watermark": LAG,
     "what waits counts from its own start": LAG | BEHIND,
     "two groups wait": {"groups": ["a", "b"]},
