@@ -11,6 +11,7 @@ import sys
 import pytest
 
 from tests.support.delta_tables import NOW, at, txn_audit, write, write_run
+from tests.support.golden import printed
 from txnlib.ask.commands import COMMANDS
 from txnlib.ask.delta_rows import TABLES_VARIABLE, open_run, open_tables
 from txnlib.ask.main import main, parser
@@ -79,27 +80,19 @@ def test_findings_of_a_severity_or_above_come_with_the_most_severe_first(tmp_pat
     assert column(tmp_path, "severity", "findings", "--name", "N_INFO") == ["INFO"]
 
 
-def test_people_get_one_line_for_the_same_finding_of_an_application(tmp_path):
+def test_what_lists_tell_is_as_it_was_read_last(assert_as_read, tmp_path):
+    """People get one line for the same finding of an application, and programs all. Instants in sentences are like
+    those in columns."""
     write_run(tmp_path)
-    ids = ("pay-1", "pay-2", "pay-2", "ship-1", None, None)
-    rows = [
-        {"name": "N", "severity": "ERROR", "topic": "a", "partition": at, "transactional_id": id_}
-        for at, id_ in enumerate(ids)
-    ]
-    write(tmp_path, "findings", *rows, {**rows[0], "severity": "WARNING"})
-    lines = [" ".join(line.split()) for line in txn_audit(tmp_path, "findings")[1].splitlines()[1:]]
-    assert lines == [
-        "ERROR N pay: 3 times, 2 ids, first a-0 -",
-        "ERROR N ship-1 a-3 -",
-        "ERROR N a-4 -",
-        "ERROR N a-5 -",
-        "WARNING N pay-1 a-0 -",
-    ]
-    assert len(column(tmp_path, "name", "findings")) == len(rows) + 1, "programs get all"
-    assert (
-        txn_audit(tmp_path, "findings", "--limit", 2)[1].splitlines()[1:]
-        == txn_audit(tmp_path, "findings")[1].splitlines()[1:3]
-    )
+    write(tmp_path, "blocked_groups")
+    write(tmp_path, "coverage", {"topic": "__consumer_offsets", "partition": 0, "status": "COMPLETE"})
+    row = {"name": "N", "severity": "ERROR", "topic": "a", "partition": 0, "transactional_id": "pay-1"}
+    ids = ("pay-2", "pay-2", "ship-1", None, None)
+    others = [row | {"partition": number, "transactional_id": name} for number, name in enumerate(ids, 1)]
+    timed = row | {"name": "MARKER_MISSING", "evidence": "expires at 2024-03-11T01:20:00Z"}
+    write(tmp_path, "findings", row, *others, row | {"severity": "WARNING"}, timed)
+    asked = ("findings", "findings --limit 2", "findings --format csv", "groups", "groups --format json")
+    assert_as_read("lists", printed(tmp_path, asked))
 
 
 def test_groups_that_lag_most_come_first(tmp_path):
@@ -240,15 +233,3 @@ def test_options_offer_all_names_of_the_core():
     assert offered["--verdict"] == (*Verdict.__members__, LOOKS_LATE)
     assert offered["--action"] == tuple(Action.__members__)
     assert offered["--severity"] == tuple(Severity.__members__)
-
-
-def test_an_empty_table_says_so_and_instants_in_sentences_are_like_those_in_columns(tmp_path):
-    write_run(tmp_path)
-    write(tmp_path, "blocked_groups")
-    write(tmp_path, "coverage", {"topic": "__consumer_offsets", "partition": 0, "status": "COMPLETE"})
-    evidence = "expires at 2024-03-11T01:20:00Z"
-    write(tmp_path, "findings", {"name": "MARKER_MISSING", "severity": "ERROR", "evidence": evidence})
-    assert txn_audit(tmp_path, "groups")[1].endswith(f"\nnone in run test-{NOW} of {tmp_path}\n")
-    assert txn_audit(tmp_path, "groups", "--format", "json")[1] == "[]\n"
-    assert "expires at 2024-03-11 01:20:00Z" in txn_audit(tmp_path, "findings")[1]
-    assert evidence in txn_audit(tmp_path, "findings", "--format", "csv")[1]
