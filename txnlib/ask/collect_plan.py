@@ -134,7 +134,7 @@ def _need(place: Place, rows: Sequence[Row], waiting: int, listed: int, is_open:
         if is_missing:
             need = "COORDINATOR_MISSING"
         elif not shows_absence(rows):
-            need, detail = "COORDINATOR_UNCLEAR", f": {judged['detail'] or judged['status'].lower()}"
+            need, detail = "COORDINATOR_UNCLEAR", f": {_state(judged)}"
         elif waiting:
             need = "COORDINATOR_AGAIN"
     elif is_missing:
@@ -144,12 +144,18 @@ def _need(place: Place, rows: Sequence[Row], waiting: int, listed: int, is_open:
             is_groups = place[0] == GROUPS_TOPIC
             need, detail = ("GROUPS", "") if is_groups else ("PARTITION_NAMED", "; no unfinished transaction lists it")
     elif judged["status"] != "COMPLETE" or waiting:
-        need, detail = "COPY_NOT_WHOLE", f": {judged['detail'] or judged['status'].lower()}"
+        need, detail = "COPY_NOT_WHOLE", f": {_state(judged)}"
     elif is_open and judged["is_leader"] is False:
         need = "NOT_THE_LEADERS"
     if need in ("COORDINATOR_UNCLEAR", "COPY_NOT_WHOLE") and judged["tail"] == UNOPENED:
-        need, detail = "NOT_OPENED", f" ({judged['detail'] or judged['status'].lower()})"
+        need, detail = "NOT_OPENED", f" ({_state(judged)})"
     return need, NEEDS.get(need, "") + detail
+
+
+def _state(judged: Row) -> str:
+    """What is known of the judged copy, in words."""
+    said: str = judged["detail"] or judged["status"].lower()
+    return "what it has is whole" if said == "complete" else said
 
 
 def shows_absence(rows: Iterable[Row]) -> bool:
