@@ -202,21 +202,8 @@ def test_a_broker_that_names_an_owner_is_believed():
 # ---- 3. No COMMIT includes it.
 
 CHANGED = {"copy": {"leader_epoch": 4}}
-#: Leaders changed before, and since.
-LOST_EARLIER = {"copy": {"leader_epoch": 4, "log_start_offset": 20}}
 #: Nothing shows that no other leader followed.
 BARE = {"copy": {"checkpoint_leader_epoch": None}}
-
-
-def test_by_the_whole_history_every_commit_has_its_own_marker():
-    assert judged(**CHANGED).safe_to_abort
-    only(judged(dossier={"decisions": (DECISION, LOST)}), "NO_COMMIT_INCLUDES_IT", "a COMMIT marker is due here")
-    later = replace(LOST, partitions=())  # of another partition
-    assert judged(dossier={"decisions": (DECISION, later)}).safe_to_abort
-    aborted = replace(LOST, outcome="ABORT", state="CompleteAbort")
-    assert judged(dossier={"decisions": (DECISION, aborted)}, **CHANGED).safe_to_abort
-    # Nothing can have lost its marker, so something is not what it seems.
-    assert not judged(dossier={"decisions": (DECISION, aborted)}).safe_to_abort
 
 
 #: Retention removed all before the first batch, which has the oldest stamp that is left.
@@ -246,32 +233,6 @@ def test_a_marker_that_may_have_been_deleted_is_not_called_due(changes, said_ms,
     assert "NO_COMMIT_INCLUDES_IT" in failing(row)
     assert said in row.safety[2].says
     assert any("the marker is gone" in each.cause for each in row.causes) == (said == "a COMMIT marker is due here")
-
-
-def test_a_commit_before_the_first_batch_does_not_include_it():
-    old = replace(DECISION, first_record_offset=20, last_record_offset=22, said_ms=NOON - 9 * MINUTE, prepared_ms=None)
-    old = replace(old, start_ms=NOON - 10 * MINUTE, completed_ms=NOON - 8 * MINUTE)
-    lost = {"dossier": {"decisions": (old,)}, **LOST_EARLIER}
-    assert judged(**lost, span={"markers": ()}).safe_to_abort
-    unstamped = {"stamps": (replace(SPAN.stamps[0], before_ms=None),), "markers": ()}
-    assert "NO_COMMIT_INCLUDES_IT" in failing(judged(**lost, span=unstamped))
-
-
-#: What compaction left beside a change of the leader epoch -> nothing is left that proves it.
-@pytest.mark.parametrize(
-    "claim",
-    [
-        {"state": "Empty", "producer_epoch": 6, "record_offset": 95},
-        {"state": "CompleteAbort", "producer_epoch": 6, "record_offset": 95},
-        {"state": None, "owner": "EXPIRED", "record_offset": 95},
-    ],
-)
-@pytest.mark.parametrize(("change", "is_safe"), [({}, True), (CHANGED, False)])
-def test_after_compaction_only_an_unchanged_leader_epoch_proves_it(claim, change, is_safe):
-    row = judged(dossier={"decisions": ()}, claim=claim, coordinator=COMPACTED, **change)
-    assert (row.verdict, row.safe_to_abort) == ("HANGING", is_safe)
-    if not is_safe:
-        only(row, "NO_COMMIT_INCLUDES_IT", "a COMMIT may include it")
 
 
 def compacted(**changes):
@@ -323,12 +284,6 @@ def test_a_marker_may_be_lost_where_nothing_excludes_it(changes, said):
     row = compacted(**changes)
     assert "NO_COMMIT_INCLUDES_IT" in failing(row)
     assert said in row.safety[2].says
-
-
-def test_nothing_can_be_lost_under_one_leader_epoch():
-    assert compacted().safe_to_abort
-    assert compacted(**BARE, facts={"is_metadata_confirmed": True}).safe_to_abort
-    assert compacted(facts={"transaction_version": 2}, claim={"record_offset": 95, "producer_epoch": 5}).safe_to_abort
 
 
 def test_an_election_may_be_lost_in_a_damaged_metadata_log() -> None:
@@ -396,25 +351,6 @@ def test_the_clock_of_a_former_leader_is_no_nearer_than_five_minutes(stamped, ne
     assert row.safety[2].holds is is_before
 
 
-def _moved(decision, ms):
-    return {name: getattr(decision, name) - ms for name in ("start_ms", "said_ms", "prepared_ms", "completed_ms")}
-
-
-def test_a_marker_between_two_commits_may_be_of_either():
-    """Two clocks differ, so that the marker of the first commit lies at the second, whose own marker was lost."""
-    far = {"copy": {"leader_epoch": 4, "log_start_offset": 20}, "coordinator_copy": {"leader": "2"}}
-    second = replace(
-        DECISION, first_record_offset=64, last_record_offset=66, start_ms=MARKER.ms - 60, said_ms=MARKER.ms - 5,
-        prepared_ms=MARKER.ms - 5, completed_ms=MARKER.ms + 5,
-    )  # fmt: skip
-    first = replace(second, first_record_offset=60, last_record_offset=62, **_moved(second, 200))
-    stamped = {"stamps": (replace(SPAN.stamps[0], leader_epoch=4),)}
-    assert judged(dossier={"decisions": (second,)}, span=stamped, **far).safety[2].holds
-    only(judged(dossier={"decisions": (first, second)}, span=stamped, **far), "NO_COMMIT_INCLUDES_IT", "COMMIT")
-    long_ago = replace(first, **_moved(first, 6 * MINUTE))
-    assert judged(dossier={"decisions": (long_ago, second)}, span=stamped, **far).safety[2].holds
-
-
 def test_a_history_of_too_many_decisions_is_not_whole():
     elsewhere = [replace(DECISION, partitions=(), last_record_offset=200 + number) for number in range(MOST_MARKERS)]
     unmarked = {"span": {"markers": ()}} | CHANGED
@@ -426,34 +362,6 @@ def test_a_history_of_too_many_decisions_is_not_whole():
 
 def test_an_id_that_expired_between_transactions_ends_nothing():
     assert judged(claim={"is_superseded": True, "state": "CompleteCommit"}).safe_to_abort
-
-
-def test_an_abort_of_exactly_this_transaction_proves_it():
-    aborted = replace(LOST, outcome="ABORT", state="CompleteAbort", first_record_offset=92, last_record_offset=94)
-    begun = {"stamps": (replace(SPAN.stamps[0], before_ms=NOON - 500),)}
-    cut = {"coordinator": COMPACTED, "claim": {"record_offset": 95}, **BARE}
-    row = judged(dossier={"decisions": (aborted,)}, span=begun, **cut)
-    assert row.safe_to_abort
-    assert "decided ABORT" in row.safety[2].says
-    # It may have begun before that transaction did, or records before its decision may be gone.
-    assert not judged(dossier={"decisions": (aborted,)}, **cut).safe_to_abort
-    # A later one that may be a COMMIT has no marker here, either: which of them includes it is not known.
-    again = replace(
-        aborted,
-        first_record_offset=95,
-        last_record_offset=97,
-        outcome="COMMIT",
-        state="CompleteCommit",
-        partitions=None,
-        start_ms=NOON + 2_000,
-        said_ms=NOON + 3_000,
-    )
-    again = replace(again, prepared_ms=NOON + 3_000, completed_ms=NOON + 3_020)
-    later = {**cut, "claim": {"record_offset": 97}}
-    assert not judged(dossier={"decisions": (aborted, again)}, span=begun, **later).safe_to_abort
-    # A hole within its records hides no other one: transactions of an id do not overlap.
-    early = replace(aborted, first_record_offset=80)
-    assert judged(dossier={"decisions": (early,)}, span=begun, **cut).safe_to_abort
 
 
 def test_under_transactions_v2_the_next_epoch_is_the_end_of_exactly_this_one():
@@ -500,28 +408,6 @@ WHOLE = [
     ({"coordinator": replace(COORDINATOR, last_offset=98), "claim": {"record_offset": 95}}, False),
     ({"coordinator": replace(COORDINATOR, last_offset=None), "claim": {"record_offset": 95}}, False),
 ]
-
-
-#: The same for a producer id without a decision, by the record that assigned it at offset 10, or by the age of the
-#: hole.
-ASSIGNED = [
-    ({"hole_offset": 10}, {"is_first_assigned": True}, True),
-    ({"hole_offset": 11}, {"is_first_assigned": True}, False),
-    ({"hole_offset": 10}, {"is_first_assigned": False}, False),
-    ({"hole_offset": 10}, {"is_first_assigned": True, "first_record_offset": None}, False),
-    ({"hole_offset": 90, "hole_ms": NOON - MINUTE + 9}, {}, True),
-    ({"hole_offset": 90, "hole_ms": NOON - MINUTE + 10}, {}, False),
-    ({"hole_offset": 90, "hole_ms": None}, {}, False),
-]
-
-
-@pytest.mark.parametrize(("coordinator", "claim", "is_whole"), ASSIGNED)
-def test_a_history_is_whole_from_the_record_that_assigned_the_producer_id(coordinator, claim, is_whole):
-    changes = {"coordinator": replace(COMPACTED, **coordinator), "claim": {"record_offset": 95} | claim}
-    row = judged(dossier={"decisions": ()}, span={"markers": ()}, **changes, **BARE)
-    assert row.safety[2].holds is is_whole
-    # A marker that no decision of it explains refutes that it is.
-    assert not judged(dossier={"decisions": ()}, **changes, **BARE).safety[2].holds
 
 
 def test_nothing_but_a_leader_that_lost_nothing_proves_it_of_an_orphan():
@@ -581,18 +467,6 @@ def test_an_unclean_election_of_a_coordinator_may_have_lost_a_commit(election, i
     assert row.safe_to_abort is not is_lost
     if is_lost:
         only(row, "NO_COMMIT_INCLUDES_IT", "an unclean election of a partition of __transaction_state")
-
-
-@pytest.mark.parametrize(("since_start_ms", "is_lost"), [(-6 * MINUTE, False), (20 * MINUTE, True)])
-def test_an_unclean_election_unmakes_no_abort_that_is_behind_it(since_start_ms, is_lost):
-    """In front of it, the lost COMMIT may be behind the abort, and include the records."""
-    start_ms = NOON - 10 * MINUTE
-    aborted = replace(LOST, outcome="ABORT", state="CompleteAbort", start_ms=start_ms)
-    unclean = replace(UNCLEAN, at_ms=start_ms + since_start_ms)
-    row = judged(
-        dossier={"decisions": (aborted,)}, coordinator={"elections": (unclean,)}, span={"markers": ()}, **CHANGED
-    )
-    assert row.safe_to_abort is not is_lost
 
 
 @pytest.mark.parametrize("ms", [MARKER.ms, LOST.said_ms - 300, None])

@@ -115,6 +115,8 @@ SAID = [
         False, "a COMMIT marker is due here"),
     (FIRST_EPOCH, True, "leader epoch 0 of its first batch is still the newest in the log and in its checkpoint"),
     ({**only_left(), "dossier": {"decisions": (ABORTED,)}, "span": STAMPED, **BARE}, True,
+        "its coordinator decided ABORT, and only the marker is missing"),
+    ({**only_left(), "dossier": {"decisions": (ABORTED,)}, "span": STAMPED, **BARE}, True,
         "offset 94 of __transaction_state-3: ABORT of its epoch"),
     ({**only_left(), "claim": {"record_offset": 99}, "dossier": {"decisions": (ABORTED, SECOND)}, "span": STAMPED,
         **BARE}, True, "offset 98 of __transaction_state-3: ABORT of its epoch"),

@@ -32,7 +32,7 @@ from txnlib.core.kafka.constants import MAX_SEQUENCE
 from txnlib.core.tables.judged_transactions import judge_dossier
 from txnlib.core.verdicts.case import Case, Crc
 from txnlib.core.verdicts.case_facts import best_claim, is_start_proven, lists
-from txnlib.core.verdicts.dossier import CheckedBatch, EpochStamps, Owner, RepeatedMarker, SiblingMarkers
+from txnlib.core.verdicts.dossier import CheckedBatch, EpochStamps, RepeatedMarker, SiblingMarkers
 from txnlib.core.verdicts.earlier_audits import EarlierAudit, is_same_transaction
 from txnlib.core.verdicts.whose_clock import Clocks, Difference
 
@@ -64,22 +64,6 @@ def test_an_id_that_lists_the_partition_wins_then_the_best_claim(claims, winner)
 def test_an_id_whose_record_the_current_copy_no_longer_has_has_expired():
     row = judged(claim={"is_superseded": True, "state": "Ongoing", "partitions": (FOO,)})
     assert (row.reason, row.coordinator_state, row.kafka_find_hanging) == ("TRANSACTIONAL_ID_EXPIRED", None, True)
-
-
-def test_an_orphan_is_known_as_far_as_the_least_known_coordinator():
-    other = replace(
-        COORDINATOR, partition=4, copies=(replace(COPY, is_current=False, known_until_ms=NOON, role="OTHER"),)
-    )
-    found = case_of(ORPHAN, replace(FACTS, coordinators=(COORDINATOR, other)))
-    assert (found.claim.owner, found.coordinators_known_until_ms, found.is_coordinator_current) == (
-        Owner.NOBODY,
-        NOON,
-        False,
-    )
-    lacking = replace(COORDINATOR, partition=4, copies=(CoverageRow(status="MISSING", leader="2"),))
-    found = case_of(ORPHAN, replace(FACTS, coordinators=(COORDINATOR, lacking)))
-    assert (found.facts.missing_coordinators, found.coordinators_known_until_ms) == ((4,), None)
-    assert case_of(ORPHAN, replace(FACTS, coordinators=())).facts.missing_coordinators is None
 
 
 def test_the_leader_to_copy_from_is_named():
@@ -152,13 +136,6 @@ def test_an_untimed_end_is_as_late_as_the_newest_copy_that_shows_it():
     at = (replace(MARKER, ms=LOST.prepared_ms),)
     assert case_of(replace(DOSSIER, decisions=both), markers=at).ended_ms == LOST.prepared_ms
     assert case_of(replace(DOSSIER, decisions=both), markers=()).ended_ms == ONE
-
-
-def test_an_overdue_decision_without_its_marker_is_stuck_although_an_older_marker_is_here():
-    prepared = replace(LOST, state="PrepareCommit", completed_ms=None)
-    claim = {"state": "PrepareCommit", "partitions": (FOO,), "record_ms": NOON + 1_000, "last_update_ms": NOON + 1_000}
-    row = judged(dossier={"decisions": (DECISION, prepared)}, claim=claim)
-    assert (row.verdict, row.reason) == ("STUCK", "MARKER_OVERDUE")
 
 
 @pytest.mark.parametrize(("leader", "differ"), [("1", 1_000), ("2", 1_000), ("3", 300_000)])
@@ -282,6 +259,7 @@ def test_what_is_blocked_reaches_to_the_high_watermark():
     assert (row.blocked_offsets, row.blocked_bytes) == (50, 700)
     assert judged(copy={"high_watermark": None, "end_offset": 70}).blocked_offsets == 20
     assert judged(copy={"high_watermark": 10}).blocked_offsets == 0
+    assert judged(span={"start_offset": 0}, copy={"log_start_offset": None}).blocked_offsets == 100
     assert [judged(copy={"log_start_offset": start}).blocked_offsets for start in (49, 51)] == [50, 49], (
         "nobody reads what is deleted"
     )
@@ -345,17 +323,6 @@ def test_copies_that_disagree_dispute_what_is_not_the_leaders():
     assert not case_of(place={"alarms": ("OTHER",), "copies": other}).is_disputed
 
 
-def test_a_snapshot_hides_the_stamps_before_it():
-    snapshot = (replace(COPY, read_from_offset=45),)
-    assert case_of(place={"copies": snapshot}, stamps=stamped(None)).hides_stamps
-    assert not case_of(place={"copies": snapshot}).hides_stamps
-    assert not case_of(stamps=stamped(None)).hides_stamps
-    gone = {"checks": (), "place": {"copies": (replace(COPY, read_from_offset=51),)}}
-    assert case_of(**gone).is_begin_gone
-    assert not case_of(checks=(), place={"copies": (replace(COPY, read_from_offset=50),)}).is_begin_gone
-    assert not case_of(place={"copies": (replace(COPY, read_from_offset=51),)}).is_begin_gone
-
-
 @pytest.mark.parametrize(("base_offset", "is_gone"), [(50, False), (55, True)])
 def test_a_later_batch_is_not_the_first_one(base_offset: int, is_gone: bool) -> None:
     """Its CRC, its leader epoch and its sequence say nothing of the first batch, which was deleted."""
@@ -364,18 +331,6 @@ def test_a_later_batch_is_not_the_first_one(base_offset: int, is_gone: bool) -> 
     found = case_of(checks=checks, place={"copies": (replace(COPY, log_start_offset=base_offset),)})
     assert (found.is_begin_gone, found.first_leader_epoch is None, found.first_batch_crc is None) == (is_gone,) * 3
     assert found.is_start_exact
-
-
-@pytest.mark.parametrize(
-    ("stable", "log_start", "is_closed"),
-    [(50, 0, False), (51, 0, True), (51, 51, False), (51, 50, True), (None, 0, False)],
-)
-def test_a_last_stable_offset_at_the_log_start_says_nothing(
-    stable: int | None, log_start: int, is_closed: bool
-) -> None:
-    """A leader raises it to the log start. Kafka: `UnifiedLog.maybeIncrementFirstUnstableOffset`."""
-    copies = (replace(COPY, answered_stable_offset=stable, log_start_offset=log_start),)
-    assert case_of(place={"copies": copies}).is_answered_closed is is_closed
 
 
 def test_nothing_is_known_of_a_partition_without_a_copy():
@@ -591,23 +546,3 @@ def test_an_answered_stable_offset_is_named_with_its_instant():
     row = judged(copy={"answered_stable_offset": 60, "answered_at_ms": ONE})
     assert row.reason == "BROKER_ANSWERED_OTHERWISE"
     assert f"nothing was open below offset 60 at {instant(ONE)}" in row.explanation
-
-
-def test_a_time_that_no_clock_shows_is_named():
-    assert "no clock shows (-5 ms)" in judged(span={"last_timestamp_ms": -5}).explanation
-    assert "no clock shows" not in judged().explanation
-
-
-LOSSES = [
-    ({"gap_offset": 60, "role": "OTHER"}, "has a hole before offset 60"),
-    ({"ends": "SHORT", "noted_high_watermark": 90, "survives_until": 80}, "ends below the high watermark"),
-    ({"ends": "SHORT"}, "ends below what a file beside it shows"),
-    ({"damaged_offset": 60}, "is damaged above the transaction's start"),
-]
-
-
-@pytest.mark.parametrize(("copy", "said"), LOSSES)
-def test_what_is_missing_behind_it_is_named(copy, said):
-    row = judged(copy=copy)
-    assert row.reason == "PARTITION_LOG_INCOMPLETE"
-    assert said in row.explanation

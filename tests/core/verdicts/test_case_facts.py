@@ -365,11 +365,12 @@ def test_an_orphan_is_as_old_as_any_hole_of_a_coordinator():
 def test_a_snapshot_in_front_of_which_no_stamp_is_left_hides_stamps():
     unstamped = (replace(SPAN.stamps[0], before_ms=None),)
 
-    def hides(read_from, log_start):
+    def hides(read_from, log_start, stamps=unstamped):
         copy = replace(COPY, read_from_offset=read_from, log_start_offset=log_start)
-        return case_of(place={"copies": (copy,)}, stamps=unstamped).hides_stamps
+        return case_of(place={"copies": (copy,)}, stamps=stamps).hides_stamps
 
-    assert (hides(1, None), hides(30, 20), hides(20, 20), hides(20, 30)) == (True, True, False, False)
+    assert (hides(0, None), hides(1, None), hides(30, 20), hides(20, 20)) == (False, True, True, False)
+    assert not hides(30, 20, SPAN.stamps)
 
 
 @pytest.mark.parametrize(
@@ -397,5 +398,6 @@ def test_a_coordinators_copy_of_no_noted_instant_is_as_old_as_what_it_shows(know
     ("stable", "log_start", "expected"), [(1, None, True), (1, 0, True), (1, 1, False), (0, None, False)]
 )
 def test_a_stable_offset_above_the_first_batch_and_the_log_start_closed_it(stable, log_start, expected):
+    """A leader raises it to the log start. Kafka: `UnifiedLog.maybeIncrementFirstUnstableOffset`."""
     copy = replace(COPY, answered_stable_offset=stable, log_start_offset=log_start)
     assert case_of(place={"copies": (copy,)}, start_offset=0).is_answered_closed is expected

@@ -410,22 +410,6 @@ def test_the_metadata_log_proves_a_cause_only_where_it_shows_it(name):
     assert not any("{" in cause.evidence + cause.cause for cause in found.values())
 
 
-def test_a_leader_that_something_newer_names_refutes_an_old_log():
-    old = of(LEADERLESS, coordinator_elections=(LEADERLESS,))
-    for has_leader in (True, None):
-        partition, coordinator = replace(PARTITION, has_leader=has_leader), replace(PREPARED, has_leader=has_leader)
-        assert not any(
-            cause.likelihood == "PROVEN" for cause in causes_of(STUCK, case(partition, coordinator, cluster=old))
-        )
-
-
-def test_an_election_before_the_marker_was_acknowledged_proves_nothing():
-    slow = replace(DECIDED, decision=decided("COMMIT", 5, decided_ms=DECIDED_MS, completed_ms=DECIDED_MS + 60_000))
-    cluster = of(UNCLEAN)
-    found = causes_of(LOSS, case(PARTITION, slow, cluster=cluster))
-    assert [cause.likelihood for cause in found if "an unclean election removed" in cause.cause] == ["LIKELY"]
-
-
 def test_a_proof_takes_the_place_of_the_guess():
     cluster = of(UNCLEAN)
     assert not any(

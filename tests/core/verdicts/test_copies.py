@@ -57,10 +57,6 @@ def test_what_is_not_current_is_as_old_as_its_newest_stamp(captured, stamped, cu
     assert known_until_ms(Role.OTHER, End.WHOLE, captured, stamped) == other
 
 
-def test_only_one_end_is_current():
-    assert [end for end in End if is_current(Role.LEADER, end)] == [End.WHOLE]
-
-
 #: (lag in ms, NoOpRecords, how much younger the newest record of any broker is) -> basis.
 BASES = [
     (None, True, None, "METADATA_LOG_UNCONFIRMED"),

@@ -190,15 +190,6 @@ def test_nothing_is_withdrawn_where_only_time_is_missing():
     assert "withdrawn" not in (row.do_not_abort_because or "")
 
 
-@pytest.mark.parametrize(
-    ("start", "log_start", "mark", "expected"),
-    [(50, 0, 100, 50), (50, None, 100, 50), (50, 60, 100, 40), (50, 0, 50, 0), (50, 0, 40, 0), (0, None, 1, 1)],
-)
-def test_what_is_blocked_ends_at_the_high_watermark(start, log_start, mark, expected):
-    copy = {"log_start_offset": log_start, "high_watermark": mark, "noted_high_watermark": mark}
-    assert samples.judged(span={"start_offset": start}, copy=copy).blocked_offsets == expected
-
-
 def test_old_brokers_need_the_epochs_of_the_producer():
     row = samples.judged(dossier=samples.ORPHAN, facts={"kafka_version": "2.8.0"})
     assert "--start-offset" not in row.abort_command

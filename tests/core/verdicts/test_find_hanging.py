@@ -93,11 +93,6 @@ def test_a_candidate_was_silent_for_longer_than_the_timeout(last_timestamp: int 
     assert is_candidate(last_timestamp, 1_000_000, 900_000) is expected
 
 
-@pytest.mark.parametrize(("silence", "minutes"), [(0, 0), (59_999, 0), (60_000, 1), (119_999, 1), (-59_999, 0)])
-def test_durations_are_whole_minutes(silence: int, minutes: int) -> None:
-    assert duration_minutes(NOW - silence, NOW) == minutes
-
-
 @given(st.integers(0, NOW), st.integers(0, NOW))
 def test_a_duration_is_cut_off_towards_zero_as_java_does(last_timestamp: int, as_of: int) -> None:
     minutes = duration_minutes(last_timestamp, as_of)

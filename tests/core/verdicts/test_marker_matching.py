@@ -155,15 +155,6 @@ def offsets(found: Histories) -> list[list[int | None]]:
     return [[None if each is None else each.offset for each in of.markers] for of in found.marked()]
 
 
-def test_what_is_missing_is_not_known_unless_clocks_or_the_begin_of_the_log_tell():
-    two = [decision(0), decision(200)]
-    near = replace(marker(100), ms=NOON + 5_000)
-    assert offsets(histories(two, [near], FAR)) == [[100, None], [100, None]]
-    assert offsets(histories(two, [near], FAR, is_deleted=True)) == [[None], [100]]
-    assert offsets(histories(two, [marker(210)], FAR)) == [[None], [210]]
-    assert offsets(histories([decision(0), decision(600_000)], [marker(5_000)], FAR)) == [[5_000], [None]]
-
-
 def test_a_deleted_marker_was_in_front_of_all_that_are_left():
     first, second, third = (replace(decision(at), completed_ms=None) for at in (0, 1, 2))
     due = [replace(each, completed_ms=NOON + 900) for each in (first, second, third)]
@@ -171,19 +162,6 @@ def test_a_deleted_marker_was_in_front_of_all_that_are_left():
     assert offsets(histories(due, near, ONE_CLOCK, is_deleted=True)) == [[None], [1], [2]]
     # Compaction leaves holes anywhere.
     assert len(offsets(histories(due, near, ONE_CLOCK, is_deleted=True, has_hole=True))[1]) > 1
-
-
-def test_a_repeat_serves_no_second_decision():
-    again = marker(20, first_offset=None)
-    assert offsets(histories([decision(0)], [marker(10), again])) == [[10]]
-    assert offsets(histories([decision(0, takes=900), decision(5, takes=900)], [marker(10), again])) == [
-        [10],
-        [20],
-    ]
-    # One that is not complete need not have a marker, so the second may be of either.
-    open_, both = decision(0, takes=900), decision(5, takes=None)
-    assert offsets(histories([open_, both], [marker(10), again])) == [[10], [20, None]]
-    assert offsets(histories([open_, both], [marker(10), replace(again, first_offset=15)])) == [[10], [20]]
 
 
 def test_a_marker_of_a_hidden_decision_is_of_no_other():

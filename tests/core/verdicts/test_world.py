@@ -206,6 +206,10 @@ GRID = [
     (Axiom.ONE_AT_A_TIME, {**only_left(), "coordinator": replace(COMPACTED, hole_offset=94), "dossier": {"decisions": (
         replace(LOST, outcome="ABORT", first_record_offset=92, last_record_offset=94),)}, "span": STAMPED,
         **BARE}, True),
+    # A later one that may be a COMMIT lacks its marker, too: which of them includes the records is not known.
+    (Axiom.ONE_AT_A_TIME, {**only_left(), "claim": {"record_offset": 97}, "dossier": {"decisions": (replace(LOST,
+        outcome="ABORT", first_record_offset=92, last_record_offset=94), replace(LATE, partitions=None,
+        first_record_offset=95, last_record_offset=97))}, "span": STAMPED, **BARE}, False),
     # What began before an ABORT ends with it, whatever its coordinator lost, if it was not complete before.
     (Axiom.ONE_AT_A_TIME, {"dossier": {"decisions": (DECISION, OPENED)}, "span": STAMPED, **ELECTED}, True),
     (Axiom.ONE_AT_A_TIME, {"dossier": {"decisions": (DECISION, replace(OPENED, start_ms=NOON - 499))}, "span": STAMPED,
