@@ -410,29 +410,6 @@ WHOLE = [
 ]
 
 
-def test_nothing_but_a_leader_that_lost_nothing_proves_it_of_an_orphan():
-    """The log that had its records may be gone, whatever the holes of the others are."""
-    other = replace(COORDINATOR, partition=4)
-    old = replace(other, hole_offset=90, hole_ms=NOON - 10 * MINUTE)
-    for coordinators in ((COORDINATOR, other), (COORDINATOR, old)):
-        row = judged(dossier=ORPHAN, facts={"coordinators": coordinators}, **CHANGED)
-        only(row, "NO_COMMIT_INCLUDES_IT", "no coordinator has a record of the producer id")
-        assert judged(dossier=ORPHAN, facts={"coordinators": coordinators}).safe_to_abort
-    for changes in ({"coordinator_copy": {"is_decoded": False}}, {"facts": {"coordinators": ()}}):
-        assert not judged(**changes, **CHANGED).safety[2].holds
-
-
-def test_a_decision_of_another_coordinator_partition_makes_no_history_whole():
-    elsewhere = replace(DECISION, coordinator_partition=4)
-    row = judged(
-        dossier={"decisions": (elsewhere,)},
-        coordinator=replace(COMPACTED, hole_offset=60),
-        claim={"record_offset": 95},
-        **CHANGED,
-    )
-    assert not row.safety[2].holds
-
-
 @pytest.mark.parametrize(("changes", "is_whole"), WHOLE)
 def test_a_history_is_whole_from_a_witness_before_the_first_batch_on(changes, is_whole):
     assert judged(**changes, **BARE).safe_to_abort is is_whole
@@ -636,19 +613,6 @@ def test_a_due_marker_is_described_by_its_fields():
     versioned = replace(LOST, transaction_version=1, decided_epoch=None)
     row = judged(dossier={"decisions": (DECISION, versioned)}, coordinator={"newest_coordinator_epoch": None})
     assert "producer epoch not known, coordinator epoch 19, transaction version 1" in row.do_not_abort_because
-
-
-def test_a_commit_that_began_later_elsewhere_is_no_due_one():
-    later = replace(
-        LOST, partitions=None, start_ms=NOON + 20 * MINUTE, said_ms=NOON + 21 * MINUTE, completed_ms=NOON + 22 * MINUTE
-    )
-    row = compacted(dossier={"decisions": (later,)}, copy={"leader_epoch": 4})
-    assert "compaction removed the records that show whether the decision includes this partition" in row.safety[2].says
-    gone = replace(later, start_ms=NOON - 1_000)
-    assert (
-        "compaction removed the records"
-        in compacted(dossier={"decisions": (gone,)}, copy={"leader_epoch": 4}).safety[2].says
-    )
 
 
 @pytest.mark.parametrize(("end", "is_safe"), [(50, True), (51, False)])

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.core.verdicts.test_case import case_of
-from tests.core.verdicts.test_world import AT_ANOTHER, BARE, CHANGED, OLD, STAMPED, UNDATED, only_left
+from tests.core.verdicts.test_world import AT_ANOTHER, BARE, CHANGED, LATE, OLD, STAMPED, UNDATED, only_left
 from tests.support.dossier_samples import (
     COMPACTED,
     COORDINATOR,
@@ -113,6 +113,11 @@ SAID = [
         "markers": (MARKER, replace(MARKER, offset=45, ms=NOON))}}, False, "or a decision lacks its marker"),
     ({"dossier": {"decisions": (DECISION, LOST)}, "span": {"markers": (MARKER, replace(MARKER, offset=45, ms=NOON))}},
         False, "a COMMIT marker is due here"),
+    ({**only_left(), "dossier": {"decisions": (replace(LATE, partitions=None),)}, **CHANGED}, False,
+        "compaction removed the records that show whether the decision includes this partition"),
+    # The log that had the records of an orphan may be gone, however old the holes of the others are.
+    ({"dossier": ORPHAN, "coordinator": replace(COMPACTED, hole_ms=NOON - 10 * MINUTE), **CHANGED}, False,
+        "no coordinator has a record of the producer id"),
     (FIRST_EPOCH, True, "leader epoch 0 of its first batch is still the newest in the log and in its checkpoint"),
     ({**only_left(), "dossier": {"decisions": (ABORTED,)}, "span": STAMPED, **BARE}, True,
         "its coordinator decided ABORT, and only the marker is missing"),

@@ -149,20 +149,6 @@ def test_all_coordinators_are_known_as_far_as_the_least_known_one():
     )
 
 
-@pytest.mark.parametrize(
-    ("change", "expected"),
-    [
-        ({}, True),
-        ({"leader": "-1"}, False),
-        ({"leader": None}, None),
-        ({"leader_basis": None}, None),
-        ({"leader_basis": "X"}, None),
-    ],
-)
-def test_a_leader_is_known_for_certain_or_not_at_all(change, expected):
-    assert replace(COPY, **change).has_leader is expected
-
-
 @pytest.mark.parametrize(("printed_ms", "said"), [(ONE + 1_001, True), (ONE + 1_000, False), (None, False)])
 def test_a_text_that_shows_newer_records_than_a_copy_makes_it_old(printed_ms, said):
     printed = replace(FOLLOWER, source="console:.", newest_stamp_ms=printed_ms)

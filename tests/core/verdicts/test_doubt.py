@@ -78,11 +78,6 @@ def test_what_only_the_snapshot_of_a_follower_has_open_need_not_be_open_at_the_l
     assert judged(replace(gone, role=Role.OTHER), ONGOING)[0] is not Verdict.UNKNOWN
 
 
-def test_M18_what_was_decided_after_the_newest_stamp_of_an_old_disk_is_not_hanging():
-    old = replace(PARTITION, role=Role.OTHER, known_until_ms=NOON + 30 * MINUTE)
-    assert judged(old, replace(COMPLETE, ended_ms=NOON + 30 * MINUTE + 1))[:2] == (Verdict.UNKNOWN, Reason.CAPTURE_SKEW)
-
-
 @pytest.mark.parametrize("standing", [ONGOING, COMPLETE, PREPARED, replace(COMPLETE, owner=Owner.NEXT)])
 @pytest.mark.parametrize("copy", [{"role": Role.OTHER}, {"ends": End.SHORT}])
 def test_an_id_that_lives_may_have_gone_on_since_an_old_copy_of_its_coordinator(standing, copy):

@@ -306,13 +306,6 @@ def test_F11_only_ongoing_ids_are_overdue(state, timeout, late_by):
 # Doubts.
 
 
-def test_F23_a_missing_coordinator_partition_makes_a_foreign_producer_id_unknown():
-    missing = replace(NOBODY, missing_partitions=(7, 31))
-    assert judged(PARTITION, missing) == (Verdict.UNKNOWN, Reason.COORDINATOR_PARTITION_NOT_CAPTURED, None)
-    explanation = judge(case(PARTITION, missing, AT_ONE)).explanation
-    assert "__transaction_state partitions 7, 31 are missing" in explanation
-
-
 def test_a_copy_that_is_known_until_no_instant_may_lack_any_marker():
     ended = replace(COMPLETE, ended_ms=NOON + MINUTE)
     torn = replace(PARTITION, known_until_ms=None)

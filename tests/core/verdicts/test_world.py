@@ -8,10 +8,7 @@ import pytest
 
 from tests.support.dossier_samples import (
     BEFORE_MS,
-    CLAIM,
     COMPACTED,
-    COORDINATOR,
-    COPY,
     DECISION,
     LOST,
     MARKER,
@@ -26,7 +23,6 @@ from txnlib.core.cluster_metadata import Election
 from txnlib.core.copies import CopyBeside, LeaderEpoch, TruncatedEpoch
 from txnlib.core.rows import TopicPartition
 from txnlib.core.verdicts.clock_bounds import ClockBounds
-from txnlib.core.verdicts.coordinators import PartitionFacts
 from txnlib.core.verdicts.dossier import (
     Carried,
     EarlierAudit,
@@ -225,6 +221,8 @@ GRID = [
         is_proven) for first, is_proven in [(90, True), (89, False)]),
     # Compaction keeps the newest record of an id, and hides none of an id behind it.
     (Axiom.COMPACTION, {**only_left(), **CHANGED}, False),
+    (Axiom.COMPACTION, {"dossier": {"decisions": (replace(DECISION, coordinator_partition=4),)}, "coordinator": replace(
+        COMPACTED, hole_offset=60), "claim": {"record_offset": 95}, **CHANGED}, False),
     (Axiom.COMPACTION, {**only_left(), "coordinator": replace(COMPACTED, hole_ms=MARKER.ms + 9), "span": STAMPED,
         **BARE}, True),
     (Axiom.COMPACTION, {"coordinator": COMPACTED, "claim": {"complete_from": 0}, **CHANGED}, True),
@@ -425,9 +423,3 @@ def test_of_a_busy_producer_only_what_follows_a_sure_marker_is_compared():
     row = judged(**known, span={"markers": ()}, **CHANGED)
     assert not row.safety[2].holds
     assert "readings" in row.safety[2].says
-
-
-def test_facts_of_the_cluster_are_those_of_the_sample():
-    """The grid changes one thing at a time."""
-    assert (CLAIM.owner, COORDINATOR.hole_offset, COPY.checkpoint_leader_epoch) == ("CURRENT", None, 3)
-    assert PartitionFacts(copies=(COPY,)).born_ms is None
