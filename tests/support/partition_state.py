@@ -6,14 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from txnlib.core.finding import Finding
-from txnlib.core.kafka.constants import PRODUCER_ID_EXPIRATION_MS
 from txnlib.core.kafka.producer_state import (
     UNKNOWN_PRODUCER,
     CompletedTxn,
     ProducerState,
     append,
-    has_expired,
-    last_stable_offset,
 )
 from txnlib.core.kafka.record_batch import RecordBatch
 
@@ -61,17 +58,3 @@ class PartitionState:
     @property
     def first_undecided_offset(self) -> int | None:
         return next(iter(self.open_transactions), None)
-
-    def first_unstable_offset(self, high_watermark: int) -> int | None:
-        """Lowest first offset of transactions that are open, or whose marker is not below the high watermark yet."""
-        unreplicated = [txn.first_offset for txn in self.completed if txn.last_offset >= high_watermark]
-        return min([*self.open_transactions, *unreplicated], default=None)
-
-    def last_stable_offset(self, high_watermark: int, log_start_offset: int = 0) -> int:
-        """Kafka: LSO = the first unstable offset (raised to the log start) if it is below the high watermark."""
-        return last_stable_offset(self.first_unstable_offset(high_watermark), high_watermark, log_start_offset)
-
-    def expire(self, now: int) -> None:
-        """Removes the producers that a broker no longer lists. Kafka: `ProducerStateManager.removeExpiredProducers`."""
-        expiry = PRODUCER_ID_EXPIRATION_MS
-        self.producers = {pid: state for pid, state in self.producers.items() if not has_expired(state, now, expiry)}

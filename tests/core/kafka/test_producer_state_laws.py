@@ -20,6 +20,7 @@ from txnlib.core.kafka.producer_state import (
     append,
     append_origin,
     has_expired,
+    has_late_transaction,
 )
 from txnlib.core.kafka.record_batch import EndTxnMarker, RecordBatch
 
@@ -141,6 +142,16 @@ def test_only_silence_without_an_open_transaction_expires_a_producer() -> None:
         True,
     ]
     assert not has_expired(OPEN, TS + 1_000_000, 1000)
+
+
+#: The last write of the oldest open transaction -> whether a broker counts its partition as late: five minutes beyond
+#: the timeout (Kafka: `ProducerStateManager.hasLateTransaction`).
+LATE = [(None, False), (-1, False), (0, False), (1, True), (TS - 600_001, True), (TS - 600_000, False), (TS, False)]
+
+
+@pytest.mark.parametrize(("last_timestamp", "is_late"), LATE)
+def test_a_transaction_is_late_by_its_last_write(last_timestamp: int | None, is_late: bool) -> None:
+    assert has_late_transaction(last_timestamp, TS, 300_000) is is_late
 
 
 epochs = st.integers(0, 3)

@@ -7,9 +7,11 @@ from dataclasses import replace
 
 import pytest
 
+from tests.support.frames import frame
 from txnlib.core.copies import CoverageRow
 from txnlib.core.kafka.constants import LATE_TRANSACTION_BUFFER_MS
 from txnlib.core.tables.partitions import (
+    UNSTABLE_OFFSETS,
     AnsweredOffset,
     BlockingTransaction,
     StablePartition,
@@ -18,6 +20,8 @@ from txnlib.core.tables.partitions import (
     UnstableRange,
     partitions,
 )
+from txnlib.spark.joins import select
+from txnlib.spark.schemas import TABLES
 
 AS_OF, MAX_TIMEOUT = 10_000_000, 900_000
 PLACE = ("orders", 0)
@@ -51,6 +55,37 @@ def stable(
     return list(
         partitions(logs, first, opened, answered, answer, as_of_ms=AS_OF, transaction_max_timeout_ms=MAX_TIMEOUT)
     )
+
+
+#: First offsets and markers of the spans of a partition, its high watermark (None: its log ends at 110) -> its first
+#: unstable offset. Group C restates Kafka's `ProducerStateManagerTest`.
+UNSTABLE = {
+    "C02 an open transaction": ([(99, None)], 0, 99),
+    "C03 the first of two": ([(105, None), (99, None)], 0, 99),
+    "C04 decided, but its marker is not below the high watermark": ([(99, 109), (105, None)], 109, 99),
+    "C06 its marker is": ([(99, 109), (105, None)], 110, 105),
+    "C07 both are decided, and one marker is": ([(99, 109), (105, 112)], 110, 105),
+    "C09 nothing is unstable": ([(99, 109)], 110, None),
+    "a marker at the end of a log without a high watermark": ([(99, 109)], None, None),
+    "a marker without a transaction": ([(None, 112)], 110, None),
+}
+
+
+def test_what_is_open_or_has_a_marker_that_is_not_replicated_is_unstable(spark) -> None:
+    spans, copies = [], []
+    for number, (found, mark, _) in enumerate(UNSTABLE.values()):
+        place = {"topic": "orders", "partition": number}
+        copies.append(place | {"is_judged": True, "high_watermark": mark, "end_offset": 110})
+        spans += [
+            place | {"producer_id": at, "first_offset": one, "marker_offset": end}
+            for at, (one, end) in enumerate(found)
+        ]
+    tables = {
+        "producer_spans": frame(spark, TABLES["producer_spans"], *spans),
+        "coverage": frame(spark, TABLES["coverage"], *copies),
+    }
+    rows = {row["partition"]: row["first_unstable_offset"] for row in select(UNSTABLE_OFFSETS, **tables).collect()}
+    assert [rows.get(number) for number in range(len(UNSTABLE))] == [expected for *_, expected in UNSTABLE.values()]
 
 
 @pytest.mark.parametrize(
