@@ -83,15 +83,6 @@ def test_a_marker_against_a_pending_decision_splits_it_however_late():
     assert found("ABORT", TS + HOUR // 2, before=decision("COMMIT", takes=None)) is SPLIT_OUTCOME
 
 
-@pytest.mark.parametrize(
-    ("at", "since"),
-    [(TS + 10, None), (TS + 10, TS + 10 - CLOCKS_DIFFER_MS + 1), (TS + HOUR - CLOCKS_DIFFER_MS + 1, TS - HOUR)],
-)
-def test_where_records_may_be_missing_they_may_have_decided_it(at, since):
-    assert found("ABORT", at, complete_since_ms=since) is None
-    assert found("ABORT", at, complete_since_ms=since, before=decision("ABORT", epoch=7)) is None
-
-
 def test_a_dump_that_prints_no_type_contradicts_nothing():
     assert found(None, before=decision("COMMIT")) is None
     assert found(None, TS - 500, after=decision("ABORT")) is None
