@@ -9,6 +9,7 @@ import pytest
 from tests.core.verdicts.test_verdict import (
     AT_ONE,
     COMPLETE,
+    EXPIRED,
     MARKED,
     MINUTE,
     NOBODY,
@@ -18,13 +19,19 @@ from tests.core.verdicts.test_verdict import (
     PREPARED,
 )
 from tests.support import dossier_samples as samples
-from tests.support.cases import case, replace
-from txnlib.core.copies import UNOPENED, End, Role
+from tests.support.cases import Given, case, derived, replace
+from txnlib.core.copies import UNOPENED, CoverageRow, End, Role
+from txnlib.core.display import FIRST_OF_TEXT, OFFSETS_OF_TEXT
 from txnlib.core.kafka.coordinator_partition import CountBasis
+from txnlib.core.kafka.transaction_state import TransactionState
+from txnlib.core.verdicts.capture_skew import EXPLANATIONS_BY_SKEW, Skew
+from txnlib.core.verdicts.cause import CAUSES, causes
+from txnlib.core.verdicts.coordinators import CoordinatorPartition, Coordinators
 from txnlib.core.verdicts.dossier import EarlierAudit
+from txnlib.core.verdicts.evidence_records import evidence_records
 from txnlib.core.verdicts.in_sync import TooFewInSync
 from txnlib.core.verdicts.no_commit import answer_of
-from txnlib.core.verdicts.reason import Reason, Verdict
+from txnlib.core.verdicts.reason import EXPLANATIONS, Reason, Verdict
 from txnlib.core.verdicts.remedy import REFUSALS_BY_REASON, remedy
 from txnlib.core.verdicts.verdict import explain, judge
 
@@ -120,6 +127,76 @@ def test_what_the_tool_does_not_print_is_said():
 )
 def test_a_prepared_id_lists_only_what_has_not_acknowledged(partition, coordinator, is_printed):
     assert judge(case(partition, coordinator)).kafka_find_hanging is is_printed
+
+
+def test_an_orphan_with_an_old_coordinator_copy_is_told_without_a_name():
+    old = replace(NOBODY, role=Role.OTHER, known_until_ms=NOON + 10 * MINUTE)
+    said = explain(Reason.COORDINATOR_COPY_NOT_CURRENT, case(PARTITION, old), AT_ONE.as_of_ms)
+    assert "the copy of a coordinator partition" in said
+    assert "an owner of producer 132 may have continued" in said
+
+
+@pytest.mark.parametrize(
+    ("seen", "said"),
+    [
+        ({"producer_epoch": 6}, "producer epoch 6 (its coordinator has 5)"),
+        ({"coordinator_epoch": 99}, "coordinator epoch 99 (its coordinator has 19)"),
+        (
+            {"producer_epoch": 6, "coordinator_epoch": 99},
+            "producer epoch 6 (its coordinator has 5) and coordinator epoch 99 (its coordinator has 19)",
+        ),
+        ({}, "producer epoch 5"),
+    ],
+)
+def test_a_refused_marker_names_both_epochs_where_they_differ(seen, said):
+    given = case(replace(PARTITION, **seen), PREPARED)
+    assert explain(Reason.MARKER_REFUSED, given, NOON).endswith(f"because it has seen {said}")
+
+
+@pytest.mark.parametrize("is_assumed", [False, True])
+def test_only_what_rests_on_the_instants_of_copies_says_that_they_were_assumed(is_assumed):
+    of = case(replace(PARTITION, is_instant_assumed=is_assumed), COMPLETE)
+    said = {reason for reason in EXPLANATIONS if EXPLANATIONS_BY_SKEW[Skew.ASSUMED] in explain(reason, of, NOON)}
+    assert said == ({Reason.CAPTURE_SKEW} if is_assumed else set())
+
+
+@pytest.mark.parametrize(
+    ("sources", "noted_ms", "begins"),
+    [
+        (["console:."], NOON, "a console consumer's text of __transaction_state-3 does not tell where it ends"),
+        (["console:."], None, EXPLANATIONS_BY_SKEW[Skew.ASSUMED]),
+        (["console:.", "raw:1"], NOON, "the copies of the partition"),
+    ],
+)
+def test_instants_that_are_noted_are_not_asked_for(sources, noted_ms, begins):
+    of = case(replace(PARTITION, is_instant_assumed=True, captured_at_ms=NOON), COMPLETE)
+    copies = tuple(CoverageRow(source=each, status="PARTIAL", captured_at_ms=noted_ms) for each in sources)
+    derived(of, coordinators=Coordinators((CoordinatorPartition(partition=3, copies=copies),)))
+    said = explain(Reason.CAPTURE_SKEW, of, NOON)
+    assert said.startswith(begins)
+    # One reason: where the instants are one, or unknown, they are not called different.
+    assert ("different instants" in said) is (begins == "the copies of the partition")
+
+
+@pytest.mark.parametrize(
+    ("missing", "basis", "is_ambiguous"),
+    [
+        ((), CountBasis.AMBIGUOUS, True),
+        ((), CountBasis.GIVEN, False),
+        ((4,), CountBasis.AMBIGUOUS, False),
+    ],
+)
+def test_several_numbers_of_coordinators_are_named_if_no_partition_is_missing(missing, basis, is_ambiguous):
+    of = case(PARTITION, replace(NOBODY, missing_partitions=missing, count_basis=basis))
+    said = explain(Reason.COORDINATOR_PARTITION_NOT_CAPTURED, of, NOON)
+    assert ("how many partitions" in said) is is_ambiguous
+
+
+def test_a_record_of_a_text_without_offsets_has_no_made_up_one():
+    """Its offset only gives an order."""
+    made_up = FIRST_OF_TEXT + 2 * OFFSETS_OF_TEXT
+    of_text = replace(samples.DECISION, last_record_offset=made_up)
+    assert of_text.place == "record 2 of its text of __transaction_state-3"
 
 
 # ---- What helps.
@@ -242,3 +319,68 @@ def test_each_of_these_reasons_has_its_own_help():
     for reason, words in INSTEAD.items():
         given = changed(judge(of), verdict=Verdict.UNKNOWN, reason=reason)
         assert words in remedy(of, given, answer_of(of)).do_not_abort_because
+
+
+def cure(partition: Given, coordinator: Given, kafka_version: str | None = "3.9.1"):
+    given = case(partition, coordinator, version=kafka_version)
+    return remedy(given, judge(given), answer_of(given))
+
+
+@pytest.mark.parametrize("coordinator", [ONGOING, PREPARED, replace(NOBODY, missing_partitions=(1,))])
+def test_nothing_else_gets_a_command(coordinator):
+    found = cure(PARTITION, coordinator)
+    assert (found.safe_to_abort, found.abort_command) == (False, None)
+    assert found.do_not_abort_because
+
+
+def test_an_agreed_abort_that_the_partition_refuses_gets_a_command_and_is_not_safe():
+    refusing = replace(PARTITION, producer_epoch=PREPARED.producer_epoch + 1)
+    agreed, due = (
+        cure(refusing, replace(PREPARED, state=state))
+        for state in (TransactionState.PREPARE_ABORT, TransactionState.PREPARE_COMMIT)
+    )
+    assert (agreed.safe_to_abort, agreed.do_not_abort_because) == (False, None)
+    assert agreed.abort_command.endswith("abort --topic foo --partition 5 --start-offset 29384")
+    assert (due.safe_to_abort, due.abort_command) == (False, None), "an abort would contradict a COMMIT"
+    assert due.do_not_abort_because
+
+
+@pytest.mark.parametrize("coordinator", [replace(ONGOING, start_ms=0), replace(ONGOING, transaction_timeout_ms=-1)])
+@pytest.mark.parametrize(
+    ("version", "way"),
+    [
+        ("3.9.1", "of a tool of 4.1 or newer, which works with these brokers"),
+        ("4.1.1", "(forceTerminateTransaction)"),
+        (None, "of a tool of 4.1 or newer, Admin.fenceProducers since 3.2"),
+    ],
+)
+def test_what_a_coordinator_holds_is_ended_there_by_a_tool_that_can(coordinator, version, way):
+    why = cure(PARTITION, coordinator, version).do_not_abort_because
+    assert way in why
+    assert "{" not in why
+
+
+def test_every_cause_and_every_explanation_can_be_written_out():
+    for coordinator in (NOBODY, ONGOING, COMPLETE, PREPARED, EXPIRED):
+        for partition in (PARTITION, MARKED, replace(PARTITION, coordinator_epoch=None)):
+            given = case(partition, coordinator)
+            for reason in Reason:
+                assert "{" not in explain(reason, given, NOON)
+                assert all("{" not in cause.evidence for cause in causes(reason, given, answer_of(given)))
+            assert evidence_records(given)
+    assert set(CAUSES) <= set(Reason)
+
+
+@pytest.mark.parametrize(
+    ("noted_ms", "said"),
+    [
+        (NOON, "a console consumer's text does not tell where it ends: dump or copy __transaction_state-3"),
+        (None, "the instants of the copies are not known: give --captured-at TIME, or copy"),
+    ],
+)
+def test_what_helps_against_a_skew_is_of_its_one_reason(noted_ms, said):
+    of = case(replace(PARTITION, is_instant_assumed=True, captured_at_ms=NOON), COMPLETE)
+    copies = (CoverageRow(source="console:.", status="PARTIAL", captured_at_ms=noted_ms),)
+    derived(of, coordinators=Coordinators((CoordinatorPartition(partition=3, copies=copies),)))
+    skewed = replace(judge(of), verdict=Verdict.UNKNOWN, reason=Reason.CAPTURE_SKEW)
+    assert remedy(of, skewed, answer_of(of)).do_not_abort_because.startswith(said)
