@@ -1,8 +1,14 @@
-"""The effect of one batch on a producer. Group B restates Kafka's `ProducerStateManagerTest`."""
+"""The effect of one batch on a producer.
+
+Group B restates Kafka's `ProducerStateManagerTest`, group L its `UnifiedLogTest`.
+"""
 
 import pytest
 
-from tests.support.log_notation import TS, A, C, D, T
+from tests.support.log_bytes import encode_snapshot, encode_transaction_index
+from tests.support.log_notation import TS, A, C, D, N, T
+from tests.support.partition_state import PartitionState
+from tests.support.samples import START, sample
 from txnlib.core.kafka.producer_state import (
     INVALID_PRODUCER_EPOCH,
     INVALID_TXN_STATE,
@@ -78,6 +84,11 @@ IN_ORDER = {
         [T(1, 5, 0, at=99), C(1, 5, 1, at=100), C(1, 5, 1, at=101), C(1, 5, 2, at=102)],
         state(5, 0, 99, cE=2),
     ),
+    "L09 two of four records are cleaned away": ([D(1, 0, 0, 3, at=23, records_count=2)], state(0, 3, 26, delta=3)),
+    "L10 an emptied batch of a transaction": (
+        [T(1, 0, 0, 3, at=23, records_count=0)],
+        state(0, 3, 26, delta=3, txn=23),
+    ),
     "B47 nothing known, sequence above 0": ([T(1, 1, 4, at=9)], state(1, 4, 9, txn=9)),
     "B47 higher epoch, sequence 0: it stays the same transaction": (
         [T(1, 0, 0, at=5), T(1, 1, 0, at=9)],
@@ -119,6 +130,12 @@ ODD = {
         (INVALID_TXN_STATE,),
     ),
     "B29 a gap of sequences": (after(D(1, 0, 0, at=0)), D(1, 0, 3, at=1), state(0, 3, 1), OUT_OF_ORDER),
+    "L21 a repetition of one of the last five": (
+        after(*(D(1, 0, n, at=n) for n in range(7))),
+        D(1, 0, 2, at=7),
+        state(0, 2, 7),
+        OUT_OF_ORDER,
+    ),
     "B36 a marker of an older coordinator": (B35, C(1, 5, 1, at=103), state(5, 0, 99, cE=1), COORDINATOR_FENCED),
     # What a log reader sees of it; whether the client speaks transactions v2 does not stand in a log.
     "B47 higher epoch, sequence above 0": (
@@ -183,3 +200,34 @@ def test_an_odd_marker_still_ends_what_is_open() -> None:
     opened = after(C(1, 5, 9, at=1), T(1, 5, 0, at=2))
     completed = CompletedTxn(1, 2, 3, is_aborted=True)
     assert append(opened, A(1, 4, 8, at=3)) == Appended(state(4, cE=8), STALE_EPOCH + COORDINATOR_FENCED, completed)
+
+
+def test_the_sample_segment_leaves_the_state_that_its_snapshot_and_index_hold() -> None:
+    """Both files were encoded on their own: they know nothing of this code."""
+
+    def at(ms: int) -> int:
+        return START + ms
+
+    log = [
+        T(4001, 3, 0, 1, at=0, ts=at(3)),
+        C(4001, 3, 7, at=2, ts=at(120)),
+        T(4002, 0, 0, 1, at=3, ts=at(501)),
+        A(4002, 0, 7, at=5, ts=at(900)),
+        T(4003, 5, 12, at=6, ts=at(1000)),
+        D(4004, 0, 0, 2, at=7, ts=at(1102)),
+        N(at=10, ts=at(1500)),
+        T(4005, 1, 20, 21, at=11, ts=at(1600), records_count=0),
+        C(4005, 1, 8, at=13, ts=at(1700)),
+        T(4006, 9, 0, at=14, ts=at(1800)),
+        A(4006, 10, 8, at=15, ts=at(62_000)),
+    ]
+    state = PartitionState().append_all(log)
+
+    index = [
+        (txn.producer_id, txn.first_offset, txn.last_offset, stable)
+        for txn, stable in zip(state.completed, state.completed_last_stable_offsets, strict=True)
+        if txn.is_aborted
+    ]
+    assert encode_snapshot(state.producers) == sample("payments-0.snapshot")
+    assert encode_transaction_index(index) == sample("payments-0.txnindex")
+    assert (state.findings, state.end_offset, state.open_transactions) == ([], 16, {6: 4003})
