@@ -19,7 +19,6 @@ from txnlib.core.kafka.producer_state import (
     ProducerState,
     append,
     append_origin,
-    has_expired,
     has_late_transaction,
 )
 from txnlib.core.kafka.record_batch import EndTxnMarker, RecordBatch
@@ -82,11 +81,6 @@ def test_a_batch_can_be_out_of_order_and_non_transactional_at_once() -> None:
     assert append(OPEN, D(1, 5, 3, at=50)).findings == expected
 
 
-def test_the_time_of_the_last_batch_counts_even_if_it_is_earlier() -> None:
-    for batch in (T(1, 5, 8, at=50, ts=TS - 1000), C(1, 5, 3, at=50, ts=TS - 1000)):
-        assert append(KNOWN, batch).after.last_timestamp == TS - 1000
-
-
 def test_a_marker_that_a_text_dump_does_not_print_ends_a_transaction_in_an_unknown_way() -> None:
     unprinted = C(1, 5, at=50, marker=EndTxnMarker(None, None))
     assert append(OPEN, unprinted) == Appended(
@@ -126,22 +120,6 @@ def test_the_expiry_is_a_setting_of_the_broker() -> None:
     late = D(1, 4, 0, at=50, ts=TS + 1000)
     assert append(KNOWN, late, producer_id_expiration_ms=1000).findings == ()
     assert append(KNOWN, late, producer_id_expiration_ms=1001).findings == (INVALID_PRODUCER_EPOCH,)
-
-
-def test_L43_a_lower_coordinator_epoch_after_expiry_is_no_finding() -> None:
-    first = append(UNKNOWN_PRODUCER, A(1, 0, 5, at=0)).after
-    assert append(first, A(1, 0, 4, at=1, ts=TS + DAY)) == Appended(ProducerState(0, None, None, 0, 4, None, TS + DAY))
-
-
-def test_only_silence_without_an_open_transaction_expires_a_producer() -> None:
-    assert [has_expired(KNOWN, TS + silence, 1000) for silence in (-1, 0, 999, 1000, 1001)] == [
-        False,
-        False,
-        False,
-        True,
-        True,
-    ]
-    assert not has_expired(OPEN, TS + 1_000_000, 1000)
 
 
 #: The last write of the oldest open transaction -> whether a broker counts its partition as late: five minutes beyond

@@ -60,13 +60,6 @@ def test_a_coordinator_ends_a_transaction_everywhere_in_one_step() -> None:
     assert step.places == ("orders-0 offset 50", "orders-10 offset 50", "orders-2 offset 9")
 
 
-def test_a_marker_by_hand_is_a_step_for_each_partition() -> None:
-    assert [step.places for step in steps(HANGING, replace(HANGING, partition=1))] == [
-        ("orders-0 offset 50",),
-        ("orders-1 offset 50",),
-    ]
-
-
 def test_other_transactions_are_other_steps() -> None:
     assert len(steps(LATE, replace(LATE, producer_id=8), replace(LATE, transactional_id="billing-8"))) == 3
 
