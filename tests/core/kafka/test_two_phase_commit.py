@@ -5,12 +5,10 @@ from itertools import pairwise
 import pytest
 
 from tests.support.cases import Given, case, replace
-from tests.support.log_notation import C, T, judged, rec
-from tests.support.partition_state import PartitionState
+from tests.support.log_notation import judged, rec
 from txnlib.core.finding import Finding
 from txnlib.core.kafka.odd_coordinator_records import ILLEGAL_TRANSITION, SuspectStep, oddities
 from txnlib.core.kafka.transaction_log import TransactionLogEntry
-from txnlib.core.kafka.transaction_state import PREPARED_STATES
 from txnlib.core.verdicts.dossier import Owner
 from txnlib.core.verdicts.reason import is_decision_marker
 
@@ -43,7 +41,7 @@ EXAMPLES = {
         rec("CC", 42, 102, **FOREVER),
     ],
 }
-A_, B_, KEPT = EXAMPLES.values()
+A_, B_, _ = EXAMPLES.values()
 
 
 def found(before: TransactionLogEntry, after: TransactionLogEntry) -> list[tuple[Finding, str]]:
@@ -60,18 +58,6 @@ def test_M07_nothing_is_odd_about_an_example_of_KIP_939(name: str) -> None:
 )
 def test_M07_a_record_names_every_producer_id_of_its_id(record: TransactionLogEntry, expected: set[int]) -> None:
     assert record.producer_ids == expected
-
-
-@pytest.mark.parametrize("records", [A_, B_])
-def test_M07_the_marker_has_the_producer_id_and_the_epoch_of_the_prepare(records: list[TransactionLogEntry]) -> None:
-    """(42, MAX), whatever the client is called by then; it ends what (42, MAX - 1) wrote."""
-    prepare = next(record for record in records if record.transaction_state in PREPARED_STATES)
-    written = PartitionState().append_all(
-        [T(42, MAX - 1, 0, at=0), C(prepare.producer_id, prepare.producer_epoch, 7, at=1)]
-    )
-    assert (prepare.producer_id, prepare.producer_epoch) == (42, MAX)
-    assert (written.findings, written.open_transactions, len(written.completed)) == ([], {}, 1)
-    assert (written.producers[42].producer_epoch, written.producers[42].last_sequence) == (MAX, None)
 
 
 DECIDED = Given(

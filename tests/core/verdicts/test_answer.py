@@ -132,6 +132,9 @@ SAID = [
     ({**only_left(**EMPTY | {"producer_epoch": 1}), "span": UNMARKED_SPAN}, True, "or left its marker"),
     ({**only_left(**EMPTY | {"state": "CompleteCommit"}), "span": UNMARKED_SPAN}, True, "or left its marker"),
     ({**only_left(**EMPTY, owner=Owner.ROTATED), "span": UNMARKED_SPAN}, True, "or left its marker"),
+    ({**only_left(), "dossier": {"decisions": (DECISION,)}, "span": {"earlier": (replace(GONE, carried=replace(
+        GONE.carried, until_offset=95, decisions=(DECISION,))),)}}, True,
+        "has every record since offset 0, with what earlier audits read"),
     ({**only_left(is_first_assigned=True, first_record_offset=90), "span": UNMARKED_SPAN}, True,
         f"{COMPACTION}, but none since offset 90, which assigned the producer id"),
 ]  # fmt: skip
@@ -149,17 +152,6 @@ def test_it_says_what_it_rests_on(changes, is_proven, words):
 def test_a_coordinator_that_does_not_show_every_decision_is_no_witness(changes):
     (kept,) = judged(**changes).safety[2].witnesses
     assert "leader epoch 3 of its first batch is still the newest" in kept
-
-
-def test_what_an_earlier_audit_filled_is_said():
-    carried = replace(GONE.carried, until_offset=95, decisions=(DECISION,))
-    filled = {
-        "coordinator": COMPACTED,
-        "claim": {"record_offset": 95},
-        "span": {"earlier": (replace(GONE, carried=carried),)},
-    }
-    witness = judged(**filled).safety[2].witnesses[-1]
-    assert witness.endswith("has every record since offset 0, with what earlier audits read")
 
 
 @pytest.mark.parametrize(

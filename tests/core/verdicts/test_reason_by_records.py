@@ -105,14 +105,6 @@ def test_the_last_record_of_another_owner_decides_nothing(owner, record):
     assert reason_by_records(case(MARKED, replace(record, owner=Owner(owner)))).value == OTHERS[owner]
 
 
-@pytest.mark.parametrize("decision", [None, MISSED])
-def test_a_marker_of_another_decision_is_not_written(decision):
-    coordinator = replace(COMPLETE, decision=decision)
-    expected = DecisionMarker.WRITTEN if decision is None else DecisionMarker.NOT_WRITTEN
-    assert marker_state(case(MARKED, coordinator)) is expected
-    assert marker_state(case(PARTITION, coordinator)) is DecisionMarker.NOT_WRITTEN
-
-
 #: How much later than the decision its marker is stamped -> whether it is the one of the decision.
 STAMPED = {-1_001: False, -1_000: True, 0: True, 60_000: True}
 
