@@ -179,8 +179,11 @@ TAKEN_BACK = [
     (ONGOING, rec("E", P, 4), True),
     (ONGOING, rec("E", Q, 0), False),
     (replace(ONGOING, producer_epoch=32766), rec("E", Q, 0), True),  # anew, with a new producer id
-    (ONGOING, None, False),  # an Ongoing id never expires, whatever was taken back in memory
-    (None, ONGOING, False),
+    (ONGOING, None, True),  # its first append timed out; the client died, and the id expired
+    (None, ONGOING, True),  # the tombstone timed out; the id goes on
+    (None, rec("PA", P, 4), True),
+    (None, PREPARED, False),
+    (None, COMPLETED, False),
     (rec("PA", P, 4), rec("O", P, 4, AB, start_timestamp_ms=TS + 9), True),  # the abort of an empty transaction
     (rec("PA", P, 4), rec("E", P, 4), True),
     (rec("PA", P, 4), None, True),

@@ -158,10 +158,14 @@ def _is_explained(before: CoordinatorRecord, after: CoordinatorRecord) -> bool:
     """Whether the step is legal if the coordinator took the record before it back.
 
     Either a Prepare whose transaction then continues or ends the other way; or the first record of a transaction
-    (Ongoing, or the abort of an empty one), whose id then begins again as if it had not begun.
+    (Ongoing, or the abort of an empty one), whose id then begins again or expires as if it had not begun; or a
+    tombstone, whose id then goes on with its producer id. Kafka:
+    `TransactionStateManager.writeTombstonesForExpiredTransactionalIds`.
     """
+    if before.state is None:
+        return after.state is _S.ONGOING or after.aborts_nothing
     if after.state is None:
-        return before.aborts_nothing  # an Ongoing id never expires
+        return before.state is _S.ONGOING or before.aborts_nothing
     is_same_id = before.producer_id == after.producer_id
     if after.state is _S.EMPTY and (before.state is _S.ONGOING or before.aborts_nothing):
         if is_same_id:
