@@ -32,6 +32,10 @@ STEPS = schedules_of(
     # The append of Ongoing timed out; the id did nothing more until it expired.
     expired_after_an_ongoing_that_was_taken_back:
         Empty -4h | beat -4h | T -239m | Ongoing -230m | tombstone 1m | beat 100m → closed never_finds=*
+    # The partition shows that Ongoing was acknowledged, so the id cannot have expired without a decision.
+    expired_after_an_ongoing_that_was_acknowledged:
+        Empty -4h | beat -4h | T -239m | Ongoing -230m | write -230m+5ms | tombstone 1m | beat 10m 100m |
+        one leader → unsafe NO_COMMIT
     # The append of a COMMIT timed out, and its client died.
     timed_out_after_a_commit_that_was_taken_back:
         Empty 0 | beat 0 | Ongoing 1m | write 1m+5ms | PrepareCommit 2m | PrepareAbort 3m epoch=1 |

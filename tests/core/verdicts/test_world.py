@@ -74,6 +74,7 @@ STEP = OddStep(
     state_before="Ongoing", epoch_before=5, start_before_ms=1, listed_before=(), offset=61, state="Ongoing", epoch=5,
     start_ms=1,
 )  # fmt: skip
+TOMBSTONE = {"state": None, "epoch": None, "start_ms": None}
 HERE = (TopicPartition("foo", 5),)
 BORN = Election(offset=3, at_ms=NOON + 20 * MINUTE, leader=1, leader_epoch=0, is_first=True)
 SEEN = EarlierAudit(
@@ -300,6 +301,8 @@ GRID = [
     (Axiom.CONTENT, {"claim": {"odd_steps": (replace(STEP, start_ms=2, state="PrepareCommit"),)}}, False),
     (Axiom.CONTENT, {"claim": {"odd_steps": (replace(STEP, state="Empty"),)}}, True),
     (Axiom.CONTENT, {"claim": {"odd_steps": (replace(STEP, state="Empty", listed_before=HERE),)}}, False),
+    (Axiom.CONTENT, {"claim": {"odd_steps": (replace(STEP, **TOMBSTONE),)}}, True),
+    (Axiom.CONTENT, {"claim": {"odd_steps": (replace(STEP, **TOMBSTONE, listed_before=HERE),)}}, False),
     # What an earlier audit read fills a hole; and what it saw open was not yet ended.
     (Axiom.CARRIED, {**only_left(), "span": {"earlier": (SEEN,)}, **CHANGED}, False),
     (Axiom.CARRIED, {**only_left(), "claim": {"record_offset": 80}, "span": {"earlier": (SEEN,)}, **CHANGED}, True),

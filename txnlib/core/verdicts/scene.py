@@ -419,7 +419,7 @@ def is_complete(decision: CoordinatorDecision) -> bool:
 def _follows_lost(step: OddStep) -> bool:
     """Whether a record does not follow from the one before. Kafka: `TransactionMetadata.prepareIncrementProducerEpoch`,
     `prepareAbortOrCommit`, `validPreviousStates`."""
-    if step.state_before == "Ongoing" and step.state == "Empty":
+    if step.state_before == "Ongoing" and step.state in ("Empty", None):  # None: a tombstone
         return bool(step.listed_before)  # the producer wrote there, so Ongoing was acknowledged
     if step.state_before == "Ongoing" and step.start_ms != step.start_before_ms:
         return True

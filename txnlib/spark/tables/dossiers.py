@@ -167,7 +167,7 @@ _ODD_STEP: Final = {
 }
 #: SQL that selects steps that may be odd; the core decides (`core.verdicts.scene`).
 _IS_ODD_STEP: Final = """(producer_epoch - before.producer_epoch >= 2
-    OR (before.state = 'Ongoing' AND state = 'Empty')
+    OR (before.state = 'Ongoing' AND (state = 'Empty' OR is_tombstone))
     OR (before.state = 'Ongoing' AND state LIKE 'Prepare%' AND before.start_ms != start_ms))"""
 #: A marker of the part of a log that earlier runs read, or that text does not show as a span of its own.
 _LONE_MARKER: Final = f"CASE WHEN marker_before IS NOT NULL THEN array({struct(WrittenMarker, _MARKER_BEFORE)}) END"
@@ -298,9 +298,13 @@ odd_steps AS (
   SELECT transactional_id, coordinator_partition, producer_id,
     slice(sort_array(collect_list({struct(OddStep, _ODD_STEP)}), FALSE), 1, {MOST_ODD_STEPS}) AS odd_steps
   FROM (
-    SELECT *, {before_of_id("state", "producer_id", "producer_epoch", "start_ms", "partitions")} AS before
-    FROM {{coordinator_states}}
-    LEFT SEMI JOIN claimed USING (transactional_id, coordinator_partition)
+    SELECT transactional_id, coordinator_partition, coalesce(producer_id, before.producer_id) AS producer_id,
+      producer_epoch, offset, state, is_tombstone, start_ms, is_consecutive, before
+    FROM (
+      SELECT *, {before_of_id("state", "producer_id", "producer_epoch", "start_ms", "partitions")} AS before
+      FROM {{coordinator_states}}
+      LEFT SEMI JOIN claimed USING (transactional_id, coordinator_partition)
+    )
   )
   JOIN places USING (producer_id)
   WHERE is_consecutive AND before.producer_id = producer_id AND {_IS_ODD_STEP}
