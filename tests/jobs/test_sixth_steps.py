@@ -1,4 +1,4 @@
-"""Histories of appends that timed out, and of brokers that were fenced or shut down, while they were alone in sync."""
+"""Appends that timed out, and brokers alone in sync that stopped."""
 
 from collections.abc import Callable
 
