@@ -358,15 +358,13 @@ def _is_during(state: PartitionAssignment, of: BrokerSession) -> bool:
 
 
 def _crashes(broker_sessions: Sequence[BrokerSession]) -> dict[int, list[int]]:
-    """Broker -> the offsets of records that show a crash: they register it again, without a controlled shutdown before.
-
-    A broker that was only fenced, since its heartbeats came late, lost nothing. One that crashed registers before it
-    leads again. Kafka: `BrokerHeartbeatManager.calculateNextBrokerState`, `ClusterControlManager.registerBroker`.
-    """
+    """Broker -> the offsets of records that show a crash: they fence it, or register it again, without a controlled
+    shutdown before."""
     found: dict[int, list[int]] = defaultdict(list)
     for broker, before, session in _successions(broker_sessions):
+        is_fenced = session.is_fenced and before.is_fenced is False
         is_new = (session.broker_epoch, session.incarnation_id) != (before.broker_epoch, before.incarnation_id)
-        if is_new and not before.is_in_controlled_shutdown and session.since_offset is not None:
+        if (is_fenced or is_new) and not before.is_in_controlled_shutdown and session.since_offset is not None:
             found[broker].append(session.since_offset)
     return found
 
