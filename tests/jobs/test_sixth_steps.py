@@ -14,8 +14,8 @@ from tests.support.schedules import Told
 
 pytestmark = pytest.mark.shares("kits")
 
-#: The answers of today that are not those expected. The axiom LOSS takes a fence for a crash, so a pause proves less than
-#: it could. And no file tells of power that was lost at the end of a controlled shutdown (docs/rules/abort.md).
+#: The answers of today that are not those expected. The axiom LOSS takes a fence for a crash, so a pause proves less
+#: than it could. And no file tells of power that was lost at the end of a controlled shutdown (docs/rules/abort.md).
 OPEN: Open = {
     "paused_while_alone_in_sync": ("HANGING", False),
     "power_lost_after_the_controlled_part_of_a_shutdown": ("HANGING", True),
