@@ -115,9 +115,10 @@ def _transaction_tail(whole: TransactionStory, width: int = WIDTH) -> str:
             marker = "no marker" if offset is None else f"{row['outcome']} marker at offset {offset}"
             at = "" if row["marked"] is None else f"   {precise_time(row['marked'])}"
             out += folded(f"  {place}: {marker}{at}", width)
-    others = [number for number in whole.numbers if number != whole.number]
+    # Several ids that claim one producer id may each have a transaction of the same number.
+    others = sorted({*whole.numbers} - {whole.number})
     if others:
-        span = str(others[0]) if len(others) == 1 else f"{min(others)} to {max(others)}"
+        span = str(others[0]) if len(others) == 1 else f"{others[0]} to {others[-1]}"
         out += ["", f"other transactions of the id: {span} (--number N shows one)"]
     return "".join(f"{line}\n" for line in out)
 
