@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
 
 import pytest
 from hypothesis import given, settings
@@ -11,12 +10,11 @@ from hypothesis import strategies as st
 
 from tests.support.log_bytes import encode_batch, encode_legacy, segment, to_bytes
 from tests.support.log_notation import TS, A, C, D, N, T
-from tests.support.segments import read_record_batches, read_segments, read_transaction_log
+from tests.support.segments import opened, read_batches, read_rows
 from txnlib.core.kafka.record_batch import Record
-from txnlib.readers.segment import Segment
-from txnlib.readers.storage.block_buffer import BlockBuffer, Buffer
+from txnlib.readers.storage.block_buffer import BlockBuffer
 
-READERS = (read_record_batches, read_transaction_log, read_segments)
+TABLES = ("record_batches", "transaction_log", "segments")
 
 
 class Ranges:
@@ -37,13 +35,8 @@ class Ranges:
         return sum(count for _, count in self.fetched)
 
 
-def opened(buffer: Buffer, forget: Callable[[int], None], topic: str = "orders") -> Segment:
-    return Segment("x.log", "raw:1", topic, 0, 0, buffer, len(buffer), forget)
-
-
-def read(read_rows: Callable, buffer: Buffer, topic: str = "orders") -> list[dict]:
-    forget = buffer.forget if isinstance(buffer, BlockBuffer) else lambda position: None
-    return [row for batch in read_rows(opened(buffer, forget, topic)) for row in batch.to_pylist()]
+def read(table: str, buffer: BlockBuffer, topic: str = "orders") -> list[dict]:
+    return read_rows(table, opened(buffer, topic, forget=buffer.forget))
 
 
 @given(
@@ -89,15 +82,16 @@ def test_a_damaged_log_reads_alike(data, block, held, seed):
     content = content[: data.draw(st.sampled_from([len(content), chance.randrange(len(content)) + 1]))]
     content += data.draw(st.sampled_from([b"", bytes(700), b"\x01", encode_legacy(70, b"k", b"v")]))
     whole = bytes(content)
-    for read_rows in READERS:
-        assert read(read_rows, BlockBuffer(Ranges(whole).read_at, len(whole), block, held)) == read(read_rows, whole)
+    for table in TABLES:
+        ranges = BlockBuffer(Ranges(whole).read_at, len(whole), block, held)
+        assert read(table, ranges) == read_rows(table, opened(whole))
 
 
 def test_headers_of_large_batches_are_fetched_without_the_rest():
     one = encode_batch([Record(0, TS, None, bytes(16_384 - 100))], producer_id=1, producer_epoch=0, base_sequence=0)
     log = b"".join(n.to_bytes(8, "big") + one[8:] for n in range(2_000))
     ranges = Ranges(log)
-    rows = read(read_record_batches, BlockBuffer(ranges.read_at, len(log), block_bytes=512))
+    rows = read("record_batches", BlockBuffer(ranges.read_at, len(log), block_bytes=512))
     assert [row["base_offset"] for row in rows] == list(range(2_000))
     assert ranges.total < len(log) / 10
 
@@ -109,7 +103,7 @@ def test_a_log_is_fetched_once_in_large_requests_and_little_of_it_is_held():
     block, held = 32_768, 8 * 32_768
     buffer = BlockBuffer(ranges.read_at, len(log), block, held)
     most = 0
-    for _ in read_record_batches(opened(buffer, buffer.forget)):
+    for _ in read_batches("record_batches", opened(buffer, forget=buffer.forget)):
         most = max(most, sum(map(len, buffer._blocks.values())))
     assert ranges.total == len(log)
     assert len(ranges.fetched) < 0.6 * len(log) / block
@@ -122,6 +116,6 @@ def test_real_logs_read_alike(repository):
     assert paths
     for path in paths:
         topic, content = path.parent.name.rpartition("-")[0], path.read_bytes()
-        for read_rows in READERS:
+        for table in TABLES:
             ranges = BlockBuffer(Ranges(content).read_at, len(content), 100, 1_000)
-            assert read(read_rows, ranges, topic) == read(read_rows, content, topic)
+            assert read(table, ranges, topic) == read_rows(table, opened(content, topic))

@@ -13,13 +13,12 @@ import pytest
 from tests.support.consoles import FILES, Record, as_json, as_line, console_text, tombstone
 from tests.support.dumps import dumped, lines_in
 from tests.support.samples import START, sample
-from tests.support.segments import read_transaction_log, rows_of_file
+from tests.support.segments import opened, read_rows, rows_of_file
 from txnlib.core.text.console import read_console_text
 from txnlib.errors import UnreadableInputError
 from txnlib.readers import text_rows
 from txnlib.readers.arrow_schemas import one_pass
 from txnlib.readers.capture import FileKind, list_capture
-from txnlib.readers.segment import Segment
 
 TOPIC = "__transaction_state"
 #: The formatter prints none of these; `position` is an ordinal.
@@ -64,8 +63,7 @@ def rows(table: str, text: bytes, partition: int | None = None, chunk: int = 1 <
 
 
 def raw_rows(content: bytes) -> list[dict[str, Any]]:
-    opened = Segment("x.log", "raw:1", TOPIC, 0, 0, content, len(content), lambda position: None)
-    return [row for batch in read_transaction_log(opened) for row in batch.to_pylist()]
+    return read_rows("transaction_log", opened(content, TOPIC))
 
 
 def as_printed(row: dict[str, Any], not_printed: tuple[str, ...] = ()) -> dict[str, Any]:
@@ -185,15 +183,6 @@ def test_a_cut_text_says_so() -> None:
     ]
 
 
-@pytest.mark.parametrize("name", [*SAMPLES, *HOSTILE])
-def test_pieces_make_no_difference(name: str) -> None:
-    text = console_text(name)
-
-    for table in ("transaction_log", "segments"):
-        assert rows(table, text, chunk=7) == rows(table, text, chunk=4096) == rows(table, text)
-    assert rows("transaction_log", text.replace(b"\n", b"\r\n")) == rows("transaction_log", text)
-
-
 def compressed(text: bytes, name: str) -> bytes:
     if name.endswith(".gz"):
         return gzip.compress(text)
@@ -241,25 +230,8 @@ def test_imitated_console_lines_in_a_dump_make_no_console(imitation: bytes, tmp_
     assert file.kind is FileKind.DUMP
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        b"std::NULL is no id\nx::NULL\n",
-        b'{"key":{"type":1,"data":{"group":"g"}},"value":null}',
-        b"\0" + as_line(Record("a")),
-    ],
-)
-def test_other_files_are_no_console_text(content: bytes, tmp_path: Path) -> None:
-    (tmp_path / "notes.txt").write_bytes(content)
+def test_a_file_with_zero_bytes_is_no_console_text(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_bytes(b"\0" + as_line(Record("a")))
 
     with pytest.raises(UnreadableInputError, match="kafka-console-consumer"):
         list_capture([str(tmp_path)])
-
-
-def test_segments_name_what_could_not_be_read() -> None:
-    text = as_line(Record("a")) + b", state=Ongoing, pendingState=None\n" + as_line(Record("c"))
-
-    (found,) = rows("segments", text)
-
-    assert found["batches"] == 2
-    assert [stretch["reason"] for stretch in found["unreadable"]] == ["BROKEN_LINE"]

@@ -8,8 +8,7 @@ import pytest
 
 from tests.support.dumps import dumped, rows
 from tests.support.samples import START, sample
-from tests.support.segments import read_rows
-from txnlib.readers.segment import Segment
+from tests.support.segments import opened, read_rows
 from txnlib.readers.text_events import looks_like_dump
 
 #: Copies differ in these, and batches in memory from text in the order of a list.
@@ -18,9 +17,7 @@ NOT_COMPARED = ("source", "path")
 
 def raw_rows(table: str, name: str, topic: str, partition: int) -> list[dict[str, Any]]:
     """What the raw reader makes of the bytes that the samples are dumps of."""
-    content = sample(name)
-    opened = Segment("x.log", "raw:1", topic, partition, 0, content, len(content), lambda position: None)
-    return read_rows(table, opened)
+    return read_rows(table, opened(sample(name), topic, partition))
 
 
 def without(row: dict[str, Any], *names: str) -> dict[str, Any]:

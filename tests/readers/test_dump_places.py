@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -11,7 +10,6 @@ from tests.support.dumps import (
     COORDINATOR_PATH,
     PATH,
     Batch,
-    Record,
     dumped,
     lines_in,
     marker,
@@ -38,6 +36,7 @@ def places(text: bytes, topic_partition: tuple[str, int] | None = None) -> list[
     ("folder", "topic", "partition"),
     [
         ("orders-0", "orders", 0),
+        ("ORDERS-1", "ORDERS", 1),  # as tickets are called
         ("a.b_c-d-1-17", "a.b_c-d-1", 17),
         ("__transaction_state-49", "__transaction_state", 49),
         (f"orders-3.{HEX}-future", "orders", 3),
@@ -101,17 +100,6 @@ def test_coordinator_records_without_a_partition_are_read_as_console_text(folder
     ]
     assert [row["position"] for row in shown] == list(range(len(whole)))
     assert {row["partition"] for row in rows("transaction_log", text, ("__transaction_state", 7))} == {7}
-
-
-def test_a_partition_of_users_with_the_name_of_a_ticket_is_a_partition() -> None:
-    assert places(print_dump(*LOG, path="/data/ORDERS-1/00000000000000000000.log")) == [("ORDERS", 1, "text:1", 0)]
-
-
-def test_batch_lines_alone_are_a_dump_of_an_unknown_partition() -> None:
-    text = b"".join(line for line in print_dump(*LOG).splitlines(keepends=True) if line.startswith(b"baseOffset"))
-
-    assert len(rows("record_batches", text, ("orders", 0))) == 2
-    assert [stretch[0] for stretch in unreadable(text)] == [UnreadableReason.TOPIC_PARTITION_UNKNOWN]
 
 
 def test_the_middle_of_a_dump_is_read() -> None:
@@ -232,19 +220,6 @@ def test_rows_come_in_batches_of_the_declared_columns(monkeypatch: pytest.Monkey
     )
 
 
-@pytest.mark.parametrize("chunk_size", [1, 2, 3, 7, 1 << 20])
-def test_lines_keep_their_ends_and_positions(chunk_size: int) -> None:
-    text = b"a\n\nb\r\n\r\rc\x0b\x0cd\x85\n\xe2\x80\xa8e\n" + b"x" * 20 + b"\nlast"
-
-    lines = list(lines_in(text, chunk_size))
-
-    assert b"".join(line for _, line in lines) == text
-    assert [line for _, line in lines] == [piece + b"\n" for piece in text.split(b"\n")[:-1]] + [b"last"]
-    assert lines[0][0] == 0
-    assert all(after == position + len(line) for (position, line), (after, _) in pairwise(lines))
-    assert list(lines_in(b"", chunk_size)) == []
-
-
 LOOKS = {
     "a dump": (print_dump(*LOG), True),
     "a dump of a snapshot": (dumped("3.9-snapshot"), True),
@@ -270,10 +245,3 @@ def test_content_tells_a_dump(name: str) -> None:
     head, expected = LOOKS[name]
 
     assert looks_like_dump(head) is expected
-
-
-def test_records_of_a_long_payload_are_read_in_pieces() -> None:
-    text = print_dump(Batch((Record(value=b"line\n" * 50_000),), size=300_000), *LOG, contents=True)
-
-    assert [row["base_offset"] for row in rows("record_batches", text, chunk=1_000)] == [0, 1, 2]
-    assert unreadable(text) == []

@@ -15,11 +15,10 @@ import pytest
 
 from tests.support.log_bytes import encode_batch, encode_legacy, encode_transaction_log_batch, to_bytes, uvarint
 from tests.support.log_notation import TS, C, T, rec
-from tests.support.segments import read_segments
+from tests.support.segments import opened, read_rows
 from txnlib.core.kafka.record_batch import CompressionType, Record
 from txnlib.core.kafka.wire import CorruptRecordError
 from txnlib.readers import decoded_records
-from txnlib.readers.segment import Segment
 from txnlib.readers.storage.block_buffer import BlockBuffer
 
 MIB = 1 << 20
@@ -78,17 +77,16 @@ def batch_of(codec: CompressionType, body: bytes, **fields: Any) -> bytes:
 CHILD = """
 import json, resource, sys
 from pathlib import Path
-from tests.support.segments import read_record_batches, read_segments, read_transaction_log
-from txnlib.readers.segment import Segment
+from tests.support.segments import opened, read_rows
 used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_AS, (used + (200 << 20),) * 2)
 for path in sys.argv[1:]:
     content = Path(path).read_bytes()
     topic = Path(path).name.partition("-")[0]
-    segment = Segment(path, "raw:1", topic, 0, 0, content, len(content), lambda position: None)
-    (row,) = next(iter(read_segments(segment))).to_pylist()
-    entries = sum(len(batch) for batch in read_transaction_log(segment)) if topic == "__transaction_state" else 0
-    batches = [row["control_type"] for batch in read_record_batches(segment) for row in batch.to_pylist()]
+    segment = opened(content, topic)
+    (row,) = read_rows("segments", segment)
+    entries = len(read_rows("transaction_log", segment)) if topic == "__transaction_state" else 0
+    batches = [row["control_type"] for row in read_rows("record_batches", segment)]
     found = [[bad["position"], bad["length"], bad["reason"]] for bad in row["unreadable"]]
     print(json.dumps([found, entries, batches]))
 """
@@ -154,8 +152,7 @@ def test_a_batch_of_very_many_undecodable_records_names_some_and_counts_the_rest
 
 
 def seen(content: bytes, topic: str = "orders") -> dict[str, Any]:
-    segment = Segment("x", "raw:1", topic, 0, 0, content, len(content), lambda position: None)
-    (row,) = next(iter(read_segments(segment))).to_pylist()
+    (row,) = read_rows("segments", opened(content, topic))
     return row
 
 
@@ -233,7 +230,7 @@ def test_what_is_looked_at_grows_with_the_size_whatever_the_file_holds(name):
     for size in (8_000, 64_000):
         content = CRAFTED[name](size)
         buffer = Counted(content)
-        list(read_segments(Segment("x", "raw:1", "orders", 0, 0, buffer, len(content), buffer.forget)))
+        read_rows("segments", opened(buffer, forget=buffer.forget))
         looked_at.append(buffer.looked_at / len(content))
     assert looked_at[1] < 3 * looked_at[0]  # eight times as much, were each to look at the rest
 

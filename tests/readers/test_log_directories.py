@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from txnlib.core.coverage.capture_instants import CaptureInstants
-from txnlib.core.kafka.log_dir_files import MetaProperties, read_meta_properties
 from txnlib.errors import UsageError
 from txnlib.readers.capture import FileKind, list_capture
 
@@ -24,23 +23,6 @@ def log_directory(folder: Path, cluster_id: str | None = None, broker_id: int | 
     if lines:
         (folder / "meta.properties").write_text("\n".join(["#", "#Sat Nov 21", "version=1", *lines, ""]))
     return folder
-
-
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        (b"#\nversion=1\ncluster.id=abc\nnode.id=3\n", MetaProperties("abc", "3")),
-        (b"version=0\r\nbroker.id=0\r\ncluster.id=abc\r\n", MetaProperties("abc", "0")),
-        (b"cluster.id: abc\\=\nnode.id 3", MetaProperties("abc=", "3")),
-        (b"version=0\nbroker.id=3\n", MetaProperties(None, "3")),
-        (b"cluster.id=\nnode.id=-1\n", MetaProperties(None, None)),
-        (b"\xff\x00", MetaProperties(None, None)),
-        (b"", MetaProperties(None, None)),
-    ],
-    ids=["kraft", "zookeeper", "other separators", "before 0.10.1", "no values", "no text", "empty"],
-)
-def test_an_identity_is_read_as_java_reads_it(content: bytes, said: MetaProperties) -> None:
-    assert read_meta_properties(content) == said
 
 
 @pytest.mark.parametrize("note", [None, "kafka"])

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.log_bytes import encode_batch
-from tests.support.segments import read_metadata_log, read_segments, rows_of_file
+from tests.support.segments import opened, read_rows, rows_of_file
 from txnlib.core.kafka.metadata_records import NO_OP_VALUE
 from txnlib.core.kafka.record_batch import Record
 from txnlib.readers.batch_headers import Block
@@ -93,11 +93,11 @@ def test_recognised_no_ops_are_those_that_decoding_finds(captures, capture, brok
 
 
 def of_bytes(content: bytes) -> Segment:
-    return Segment("log", "raw:1", "__cluster_metadata", 0, 0, content, len(content), lambda _: None)
+    return opened(content, "__cluster_metadata")
 
 
 def read(segment: Segment):
-    return [row for batch in read_metadata_log(segment) for row in batch.to_pylist()]
+    return read_rows("metadata_log", segment)
 
 
 def log(*values: tuple[bytes, int]) -> bytes:
@@ -152,7 +152,7 @@ def test_no_flipped_bit_makes_another_record():
 def test_an_undecodable_record_is_named_and_harms_no_other():
     content = log((TOPIC_VALUE, 1), (b"\x01\x03\x09\x00", 1), (TOPIC_VALUE, 1))
     assert [row["offset"] for row in read(of_bytes(content))] == [0, 2]
-    (row,) = [row for batch in read_segments(of_bytes(content)) for row in batch.to_pylist()]
+    (row,) = read_rows("segments", of_bytes(content))
     (unreadable,) = row["unreadable"]
     assert unreadable["reason"].startswith("UNDECODABLE_RECORD: offset 1, version 9 of PARTITION_RECORD is not known")
     assert row["newest_broker_ms"] == T0 + 2

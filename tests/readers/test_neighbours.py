@@ -10,20 +10,18 @@ import pytest
 
 from tests.support.log_bytes import encode_legacy, to_bytes
 from tests.support.log_notation import TS, N
-from tests.support.segments import read_record_batches, read_segments
+from tests.support.segments import opened, read_rows
 from txnlib.readers import batch_headers
 from txnlib.readers.fingerprints import resume_position
 from txnlib.readers.header_columns import ReaderState
-from txnlib.readers.segment import Segment
 
 
 def read(batches: list[bytes], base_offset: int = 0) -> tuple[list[int], list[tuple[int, str]]]:
     """Which batches were read, and which were not and why."""
-    content = b"".join(batches)
-    segment = Segment("x", "raw:1", "orders", 0, base_offset, content, len(content), lambda position: None)
+    segment = opened(b"".join(batches), base_offset=base_offset)
     starts = {sum(map(len, batches[:number])): number for number in range(len(batches) + 1)}
-    kept = [starts[row["position"]] for found in read_record_batches(segment) for row in found.to_pylist()]
-    (row,) = next(iter(read_segments(segment))).to_pylist()
+    kept = [starts[row["position"]] for row in read_rows("record_batches", segment)]
+    (row,) = read_rows("segments", segment)
     lost = []
     for bad in row["unreadable"]:
         first, behind = starts[bad["position"]], starts[bad["position"] + bad["length"]]
@@ -138,10 +136,7 @@ def test_offsets_may_be_missing_where_a_log_was_compacted():
 
 
 def noted(batches: list[bytes]) -> dict[str, Any]:
-    content = b"".join(batches)
-    (row,) = next(
-        iter(read_segments(Segment("x", "raw:1", "orders", 0, 0, content, len(content), lambda at: None)))
-    ).to_pylist()
+    (row,) = read_rows("segments", opened(b"".join(batches)))
     return row
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import cramjam
 import pytest
 
 from tests.support.log_bytes import (
@@ -10,16 +9,13 @@ from tests.support.log_bytes import (
     encode_marker,
     encode_offset_commit_key,
     encode_offset_commit_value,
-    encode_records,
 )
 from tests.support.log_notation import TS
-from tests.support.segments import read_committed_offsets, read_segments
+from tests.support.segments import opened, read_batches, read_rows
 from txnlib.core.kafka.record_batch import CompressionType, Record
 from txnlib.core.kafka.transaction_log import OffsetCommit, OffsetCommitKey
 from txnlib.readers import arrow_schemas, batch_headers
-from txnlib.readers.capture import CaptureFile, FileKind
 from txnlib.readers.segment import Segment
-from txnlib.readers.table_readers import read_table
 
 AT = OffsetCommitKey("audit", "orders", 7)
 GROUP_METADATA = encode_offset_commit_key(AT, version=2)
@@ -44,16 +40,16 @@ BATCHES = [
 ]
 
 
-def opened(content: bytes) -> Segment:
-    return Segment("x.log", "raw:1", "__consumer_offsets", 3, 0, content, len(content), lambda position: None)
+def of_groups(content: bytes) -> Segment:
+    return opened(content, "__consumer_offsets", partition=3)
 
 
 def rows(content: bytes) -> list[dict]:
-    return [row for batch in read_committed_offsets(opened(content)) for row in batch.to_pylist()]
+    return read_rows("committed_offsets", of_groups(content))
 
 
 def unreadable(content: bytes) -> list[dict]:
-    return next(iter(read_segments(opened(content)))).to_pylist()[0]["unreadable"]
+    return read_rows("segments", of_groups(content))[0]["unreadable"]
 
 
 def brief(content: bytes) -> list[tuple]:
@@ -92,16 +88,6 @@ def test_sentinels_are_null():
     value = encode_offset_commit_value(OffsetCommit(version=3, offset=None, metadata=b"", commit_timestamp_ms=None))
     (row,) = rows(encode_batch([Record(0, TS, encode_offset_commit_key(AT), value)]))
     assert (row["committed_offset"], row["commit_timestamp_ms"], row["is_tombstone"]) == (None, None, False)
-
-
-@pytest.mark.parametrize(
-    ("codec", "compress"),
-    [(CompressionType.GZIP, cramjam.gzip.compress), (CompressionType.ZSTD, cramjam.zstd.compress)],
-)
-def test_compressed_commits_are_read(codec, compress):
-    records = [commit(0, 10), commit(1, 11)]
-    content = encode_batch(records, codec=codec, body=bytes(compress(encode_records(records, 0, TS))))
-    assert [row["committed_offset"] for row in rows(content)] == [10, 11]
 
 
 def test_of_a_segment_cut_at_any_byte_the_whole_batches_are_read():
@@ -156,12 +142,4 @@ def test_a_large_batch_with_a_flipped_bit_is_not_believed():
 def test_a_large_segment_is_handed_over_in_small_parts(monkeypatch):
     monkeypatch.setattr(arrow_schemas, "DECODED_ROWS_PER_BATCH", 4)
     content = b"".join(encode_batch([commit(at, at), commit(at + 1, at)]) for at in range(0, 20, 2))
-    assert [batch.num_rows for batch in read_committed_offsets(opened(content))] == [4] * 5
-
-
-@pytest.mark.parametrize(("topic", "expected"), [("__consumer_offsets", 3), ("orders", 0)])
-def test_only_segments_of_the_group_metadata_topic_hold_commits(tmp_path, topic, expected):
-    path = tmp_path / "00000000000000000000.log"
-    path.write_bytes(b"".join(BATCHES))
-    file = CaptureFile(str(path), FileKind.SEGMENT, "raw:1", path.stat().st_size, topic, 0, 0)
-    assert sum(batch.num_rows for batch in read_table("committed_offsets", file)) == expected
+    assert [batch.num_rows for batch in read_batches("committed_offsets", of_groups(content))] == [4] * 5

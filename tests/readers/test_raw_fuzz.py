@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -28,20 +28,13 @@ from tests.support.log_bytes import (
     to_bytes,
 )
 from tests.support.log_notation import TS, A, C, N, T, rec
-from tests.support.segments import (
-    read_committed_offsets,
-    read_record_batches,
-    read_segments,
-    read_transaction_log,
-    rows_of_file,
-)
+from tests.support.segments import opened, read_rows, rows_of_file
 from txnlib.core.kafka.log_dir_files import CRC_STARTS_AT as SNAPSHOT_CRC_STARTS_AT
 from txnlib.core.kafka.log_dir_files import INDEX_ENTRY
 from txnlib.core.kafka.producer_state import ProducerState
 from txnlib.core.kafka.record_batch import CRC_STARTS_AT, HEADER, MAGIC_POSITION, CompressionType, Record
 from txnlib.core.kafka.transaction_log import OffsetCommit, OffsetCommitKey
 from txnlib.readers.capture import CaptureFile, FileKind
-from txnlib.readers.segment import Segment
 from txnlib.readers.storage.block_buffer import BlockBuffer
 from txnlib.readers.table_readers import KINDS
 
@@ -128,10 +121,11 @@ SEGMENTS: dict[str, tuple[str, list[bytes]]] = {
     "groups": ("__consumer_offsets", _commits()),
 }
 
-READ: dict[str, Callable[[Segment], Iterator[Any]]] = {
-    "orders": read_record_batches,
-    "__transaction_state": read_transaction_log,
-    "__consumer_offsets": read_committed_offsets,
+#: Topic -> the table of what its batches hold.
+HELD = {
+    "orders": "record_batches",
+    "__transaction_state": "transaction_log",
+    "__consumer_offsets": "committed_offsets",
 }
 
 
@@ -175,26 +169,18 @@ def damaged(chance: random.Random, batches: list[bytes]) -> tuple[bytes, set[int
     return bytes(content), struck
 
 
-def rows_of(segment: Segment, read: Callable[[Segment], Iterator[Any]]) -> list[dict[str, Any]]:
-    return [row for found in read(segment) for row in found.to_pylist()]
-
-
-def opened(content: bytes, topic: str, seed: int) -> Segment:
-    buffer = content if seed % 4 else BlockBuffer(lambda at, count: content[at : at + count], len(content), 512, 2_048)
-    return Segment("x.log", "raw:1", topic, 0, 0, buffer, len(content), lambda position: None)
-
-
-def by_offset(rows: list[dict[str, Any]], first: str) -> dict[int, dict[str, Any]]:
-    moving = ("position", "offset_gap")
-    return {row[first]: {name: value for name, value in row.items() if name not in moving} for row in rows}
+def by_offset(rows: list[dict[str, Any]]) -> dict[int, dict[str, Any]]:
+    moved = {"position": None, "offset_gap": None}
+    return {row["offset" if "offset" in row else "base_offset"]: row | moved for row in rows}
 
 
 def check_segment(kind: str, seed: int) -> None:
     topic, batches = SEGMENTS[kind]
     content, struck = damaged(random.Random(seed), batches)
-    segment = opened(content, topic, seed)
-    (seen,) = rows_of(segment, read_segments)
-    listed = rows_of(segment, read_record_batches)
+    ranges = BlockBuffer(lambda at, count: content[at : at + count], len(content), 512, 2_048)
+    segment = opened(content if seed % 4 else ranges, topic)
+    (seen,) = read_rows("segments", segment)
+    listed = read_rows("record_batches", segment)
 
     # Each byte was read, is in quarantine, or is a zero at the end.
     lost = [
@@ -210,12 +196,11 @@ def check_segment(kind: str, seed: int) -> None:
     assert seen["batches"] == len(listed)
 
     # Batches that the damage did not strike are as they were, and what they hold.
-    names = ("base_offset", "offset" if READ[topic] is not read_record_batches else "base_offset")
-    for read, name in zip((read_record_batches, READ[topic]), names, strict=True):
-        kept = by_offset(rows_of(segment, read), name)
+    for table in {"record_batches", HELD[topic]}:
+        kept = by_offset(read_rows(table, segment))
         for number, batch in enumerate(batches):
             if number not in struck:
-                true = by_offset(rows_of(opened(batch, topic, 1), read), name)
+                true = by_offset(read_rows(table, opened(batch, topic)))
                 assert true.items() <= kept.items(), (kind, seed, number)
 
 

@@ -18,10 +18,9 @@ from tests.support.log_bytes import (
     uvarint,
 )
 from tests.support.log_notation import TS, rec
-from tests.support.segments import read_committed_offsets, read_record_batches, read_segments, read_transaction_log
+from tests.support.segments import opened, read_rows
 from txnlib.core.kafka.record_batch import Record
 from txnlib.core.kafka.transaction_log import OffsetCommit, OffsetCommitKey
-from txnlib.readers.segment import Segment
 
 ENTRY = rec("O", 7, 2, {"orders-0"}, id="billing")
 KEY, VALUE = encode_transaction_log_key("billing"), encode_transaction_log_value(ENTRY)
@@ -31,11 +30,11 @@ COMMIT_VALUE = encode_offset_commit_value(OffsetCommit(version=4, offset=5, meta
 
 def read(content: bytes, topic: str = "__transaction_state") -> tuple[list[dict[str, Any]], list[tuple[int, int, str]]]:
     """The rows of what is decoded, and what is unreadable."""
-    segment = Segment("x", "raw:1", topic, 0, 0, content, len(content), lambda position: None)
-    readers = {"__transaction_state": read_transaction_log, "__consumer_offsets": read_committed_offsets}
-    rows = [row for found in readers.get(topic, read_record_batches)(segment) for row in found.to_pylist()]
-    (row,) = next(iter(read_segments(segment))).to_pylist()
-    return rows, [(bad["position"], bad["length"], bad["reason"]) for bad in row["unreadable"]]
+    segment = opened(content, topic)
+    tables = {"__transaction_state": "transaction_log", "__consumer_offsets": "committed_offsets"}
+    (row,) = read_rows("segments", segment)
+    unreadable = [(bad["position"], bad["length"], bad["reason"]) for bad in row["unreadable"]]
+    return read_rows(tables.get(topic, "record_batches"), segment), unreadable
 
 
 def batch_with(odd: Record, key: bytes = KEY, value: bytes = VALUE, base_timestamp: int = TS, **fields: Any) -> bytes:

@@ -19,10 +19,9 @@ from tests.support.log_bytes import (
     to_bytes,
 )
 from tests.support.log_notation import TS, A, C, D, N, T, rec
-from tests.support.segments import read_record_batches, read_segments, read_transaction_log
+from tests.support.segments import opened, read_rows
 from txnlib.core.kafka.record_batch import CompressionType, Record, TimestampType
 from txnlib.readers import batch_headers
-from txnlib.readers.segment import Segment
 
 STORY = [
     T(1, 0, 0, 4, at=0, ts=TS),
@@ -34,16 +33,12 @@ STORY = [
 ]
 
 
-def opened(content: bytes, topic: str = "orders", base_offset: int = 0) -> Segment:
-    return Segment("x.log", "raw:1", topic, 0, base_offset, content, len(content), lambda position: None)
-
-
 def rows(content: bytes, **where) -> list[dict]:
-    return [row for batch in read_record_batches(opened(content, **where)) for row in batch.to_pylist()]
+    return read_rows("record_batches", opened(content, **where))
 
 
 def seen(content: bytes, **where) -> dict:
-    (row,) = next(iter(read_segments(opened(content, **where)))).to_pylist()
+    (row,) = read_rows("segments", opened(content, **where))
     return row
 
 
@@ -86,18 +81,6 @@ def test_every_header_field_becomes_a_column():
         "run_batches": None,
         "part": None,
     }
-
-
-def test_kafkas_sentinels_are_null():
-    row = rows(to_bytes(N(at=5)))[0]
-    assert [row[name] for name in ("producer_id", "producer_epoch", "base_sequence", "last_sequence")] == [None] * 4
-
-
-def test_markers_tell_their_type_and_their_coordinators_epoch():
-    found = [
-        (r["base_offset"], r["control_type"], r["coordinator_epoch"]) for r in rows(segment(STORY)) if r["is_control"]
-    ]
-    assert found == [(10, "COMMIT", 15), (12, "ABORT", 16)]
 
 
 @pytest.mark.parametrize(
@@ -182,28 +165,10 @@ def test_a_preallocated_tail_of_zeros_is_no_loss():
     assert (found["tail"], found["unreadable"], found["batches"]) == ("ZEROS", [], len(STORY))
 
 
-def test_an_empty_segment_is_clean():
-    found = seen(b"", base_offset=500)
-    assert (found["tail"], found["batches"], found["segment_base_offset"]) == ("CLEAN", 0, 500)
-
-
 def test_garbage_is_one_stretch():
     garbage = random.Random(1).randbytes(5_000)
     assert lost(garbage) == [(0, 5_000)]
     assert seen(garbage)["tail"] == "CORRUPT"
-
-
-def test_reading_goes_on_behind_a_wrong_length():
-    content = bytearray(segment(STORY))
-    start = len(segment(STORY[:2]))
-    content[start + 9] ^= 0x40
-    size = len(to_bytes(STORY[2]))
-    assert lost(bytes(content)) == [(start, size)]
-    assert [row["base_offset"] for row in rows(bytes(content))] == [0, 5, 10, 11, 12]
-
-
-def test_batches_below_the_segments_base_offset_do_not_belong_to_it():
-    assert rows(segment(STORY), base_offset=100) == []
 
 
 def test_holes_in_the_offsets_are_counted():
@@ -238,7 +203,7 @@ ENTRY = rec("O", 7, 2, {"orders-0", "orders-1"}, id="billing")
 
 
 def entries(content: bytes) -> list[dict]:
-    return [r for b in read_transaction_log(opened(content, "__transaction_state")) for r in b.to_pylist()]
+    return read_rows("transaction_log", opened(content, "__transaction_state"))
 
 
 def xerial(body: bytes) -> bytes:
@@ -270,13 +235,6 @@ def test_coordinator_records_are_decoded_compressed_or_not(codec):
     ]
     assert found[0]["coordinator_epoch"] == 9
     assert found[0]["partitions"] == [{"topic": "orders", "partition": 0}, {"topic": "orders", "partition": 1}]
-
-
-def test_a_broken_stream_is_quarantined_not_raised():
-    listed = [Record(0, TS, b"k", b"v")]
-    broken = encode_batch(listed, codec=CompressionType.GZIP, body=b"no gzip at all")
-    assert entries(broken) == []
-    assert seen(broken, topic="__transaction_state")["unreadable"][0]["reason"].startswith("UNDECODABLE_RECORDS")
 
 
 def test_F03_an_unknown_key_version_is_skipped_and_its_neighbours_are_loaded():

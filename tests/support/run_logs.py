@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.log_bytes import encode_batch, encode_marker
 from tests.support.log_notation import TS
-from tests.support.segments import read_runs
+from tests.support.segments import read_batches
 from txnlib.core.kafka.constants import MAX_SEQUENCE
 from txnlib.core.kafka.record_batch import ControlType, Record, TimestampType
 from txnlib.readers import batch_rows
@@ -90,7 +90,7 @@ def read_rows(
     with pytest.MonkeyPatch.context() as patch:
         if not has_runs:
             patch.setattr(batch_rows, "find_runs", lambda block, gaps: None)
-        return [row for rows in read_runs(segment) for row in rows.to_pylist()]
+        return [row for rows in read_batches("record_batches", segment) for row in rows.to_pylist()]
 
 
 def read_in_parts(random: Random, content: bytes, **where: Any) -> list[dict[str, Any]]:

@@ -1,7 +1,6 @@
 """The rows of one table of a file, or of an open segment."""
 
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -10,14 +9,8 @@ from txnlib.core.batch_runs import single_batches
 from txnlib.readers.arrow_schemas import one_pass
 from txnlib.readers.capture import CaptureFile, FileKind
 from txnlib.readers.fingerprints import ReadSegment
-from txnlib.readers.segment import (
-    Segment,
-    SegmentBatchRows,
-    SegmentRow,
-    committed_offsets_rows,
-    metadata_rows,
-    transaction_log_rows,
-)
+from txnlib.readers.segment import Segment
+from txnlib.readers.storage.block_buffer import Buffer
 from txnlib.readers.table_readers import KINDS, read_table
 
 
@@ -38,23 +31,23 @@ def read_segment(row: dict[str, Any]) -> ReadSegment:
     return ReadSegment(**{name: {"run_id": "eu-1", **row}[name] for name in ReadSegment.__dataclass_fields__})
 
 
-def _read(rows: Callable[..., Any], segment: Segment) -> Iterator[pa.RecordBatch]:
+def opened(
+    content: Buffer,
+    topic: str = "orders",
+    partition: int = 0,
+    base_offset: int = 0,
+    forget: Callable[[int], None] = lambda position: None,
+) -> Segment:
+    """A segment with these bytes."""
+    return Segment("x.log", "raw:1", topic, partition, base_offset, content, len(content), forget)
+
+
+def read_batches(table: str, segment: Segment) -> Iterator[pa.RecordBatch]:
+    """The rows of a table, by its name, in the batches in which they are read."""
+    rows = KINDS[FileKind.SEGMENT][1][table]
     return (batch for _, batch in one_pass(segment.blocks(), {"": rows(segment)}))
 
 
 def read_rows(table: str, segment: Segment) -> list[dict[str, Any]]:
-    """The rows of a table, by its name; of `record_batches`, the single batches."""
-    return [row for rows in _read(KINDS[FileKind.SEGMENT][1][table], segment) for row in in_batches(rows)]
-
-
-def read_record_batches(segment: Segment) -> Iterator[pa.RecordBatch]:
-    """The single batches."""
-    for rows in read_runs(segment):
-        yield pa.RecordBatch.from_pylist(in_batches(rows), schema=rows.schema)
-
-
-read_runs = partial(_read, SegmentBatchRows)
-read_segments = partial(_read, SegmentRow)
-read_transaction_log = partial(_read, transaction_log_rows)
-read_committed_offsets = partial(_read, committed_offsets_rows)
-read_metadata_log = partial(_read, metadata_rows)
+    """The same rows, one after the other; of `record_batches`, the single batches."""
+    return [row for rows in read_batches(table, segment) for row in in_batches(rows)]

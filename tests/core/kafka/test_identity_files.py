@@ -35,13 +35,15 @@ IDENTITIES = [
     ("node.id=2147483647", (None, "2147483647")),
     ("node.id=2147483648", (None, None)),
     ("node.id=-1", (None, None)),
+    ("version=0\r\ncluster.id=abc\r\nbroker.id=7\r\n", ("abc", "7")),
+    ("\udcff\0", (None, None)),  # no UTF-8
     ("", (None, None)),
 ]
 
 
 @pytest.mark.parametrize(("content", "expected"), IDENTITIES)
 def test_a_log_directory_says_whose_it_is(content: str, expected: tuple[str | None, str | None]) -> None:
-    assert read_meta_properties(content.encode()) == MetaProperties(*expected)
+    assert read_meta_properties(content.encode(errors="surrogateescape")) == MetaProperties(*expected)
 
 
 #: As `java.util.Properties.load` reads them.
