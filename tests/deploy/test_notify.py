@@ -82,7 +82,8 @@ def notify(service: str, file: Path, receiver: Receiver, *options: str, **enviro
 
 
 def bodies(receiver: Receiver) -> list[dict[str, Any]]:
-    assert {(method, kind) for method, _, kind, _ in receiver.requests} <= {("POST", "application/json")}
+    kinds = {(method, headers["Content-Type"]) for method, _, headers, _ in receiver.requests}
+    assert kinds <= {("POST", "application/json")}
     return [json.loads(body) for *_, body in receiver.requests]
 
 
@@ -229,7 +230,7 @@ def test_pagerduty_has_an_incident_for_each_kind_of_news(tmp_path, code, error, 
 @pytest.mark.parametrize("service", ["slack", "pagerduty"])
 def test_a_message_that_is_refused_ends_with_1_and_without_the_secret(tmp_path, service):
     with receiving() as receiver:
-        receiver.answers = [403] * 3
+        receiver.otherwise = (403, b"")
         done = notify(service, summary(tmp_path, code=3), receiver)
         assert (done.returncode, "HTTP Error 403" in done.stderr, SECRET in done.stderr) == (1, True, False)
     for wrong in ("secret:no url", "secret", "http://127.0.0.1:1/the secret", "file:///etc/secret"):

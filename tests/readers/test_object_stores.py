@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import gzip
 import shutil
-import threading
 from collections.abc import Iterator
 from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from traceback import format_exception
 from typing import Any
@@ -20,6 +18,7 @@ from tests.support import store_servers
 from tests.support.dumps import Batch, print_dump
 from tests.support.log_bytes import encode_batch, encode_snapshot, to_bytes
 from tests.support.log_notation import TS, T
+from tests.support.receiver import Receiver, receiving
 from tests.support.store_servers import Store
 from txnlib.core.kafka.log_dir_files import ProducerState
 from txnlib.core.kafka.record_batch import Record
@@ -266,33 +265,18 @@ def test_a_token_of_azures_opens_what_the_key_opens(uploaded, monkeypatch):
 
 
 @pytest.fixture
-def asked() -> Iterator[ThreadingHTTPServer]:
-    """A server that refuses everything; `said` has the host and the path of all requests."""
-
-    class Refuses(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            server.said.append((self.headers["Host"], self.path))
-            self.send_response(403)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
-
-        do_HEAD = do_GET
-
-        def log_message(self, *args: object) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Refuses) as server:
-        server.said = []
-        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+def asked() -> Iterator[Receiver]:
+    """A server that refuses everything."""
+    with receiving() as server:
+        server.otherwise = (403, b"")
         yield server
-        server.shutdown()
 
 
 @pytest.mark.parametrize(("host", "folder"), [("127.0.0.1", "/acme/logs"), ("acme.blob.localhost", "/logs")])
 @pytest.mark.parametrize("mark", ["", "?"])
 def test_a_token_is_sent_where_the_endpoint_says_and_shown_to_nobody(asked, monkeypatch, host, folder, mark):
     """Pyarrow repeats the addresses it asks for, and the token is a part of them."""
-    server = f"{host}:{asked.server_port}"
+    server = f"{host}:{urlsplit(asked.url).port}"
     monkeypatch.delenv("AZURE_STORAGE_KEY", raising=False)
     monkeypatch.setenv("AZURE_STORAGE_SERVICE_ENDPOINT", f"http://{server}/{'acme' if host[0] == '1' else ''}")
     monkeypatch.setenv(
@@ -305,8 +289,9 @@ def test_a_token_is_sent_where_the_endpoint_says_and_shown_to_nobody(asked, monk
     (row,) = rows("segments", [file], "")
     assert "403" in row["unreadable"][0]["reason"]
     assert store_servers.SECRET.rstrip("=") not in f"{row} {''.join(format_exception(caught.value))}"
-    assert {(to, urlsplit(path).path.startswith(folder)) for to, path in asked.said} == {(server, True)}
-    assert {tuple(parse_qs(urlsplit(path).query)["sig"]) for _, path in asked.said} == {(store_servers.SECRET,)}
+    sent = {(headers["Host"], urlsplit(path).path.startswith(folder)) for _, path, headers, _ in asked.requests}
+    assert sent == {(server, True)}
+    assert {tuple(parse_qs(urlsplit(path).query)["sig"]) for _, path, *_ in asked.requests} == {(store_servers.SECRET,)}
 
 
 @pytest.mark.parametrize(

@@ -3,17 +3,19 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 
 
 @dataclass
 class Receiver:
-    """Requests as (method, path, content type, body), and the status codes of the next answers; then 200."""
+    """Requests as (method, path, headers, body), and the next answers as (status code, body); then `otherwise`."""
 
     url: str = ""
-    requests: list[tuple[str, str, str | None, bytes]] = field(default_factory=list)
-    answers: list[int] = field(default_factory=list)
+    requests: list[tuple[str, str, Message, bytes]] = field(default_factory=list)
+    answers: list[tuple[int, bytes]] = field(default_factory=list)
+    otherwise: tuple[int, bytes] = (200, b"")
 
 
 @contextmanager
@@ -23,12 +25,15 @@ def receiving() -> Iterator[Receiver]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            receiver.requests.append((self.command, self.path, self.headers["Content-Type"], body))
-            self.send_response(receiver.answers.pop(0) if receiver.answers else 200)
+            body = self.rfile.read(int(self.headers["Content-Length"] or 0))
+            receiver.requests.append((self.command, self.path, self.headers, body))
+            code, said = receiver.answers.pop(0) if receiver.answers else receiver.otherwise
+            self.send_response(code)
+            self.send_header("Content-Length", str(len(said)))
             self.end_headers()
+            self.wfile.write(said)
 
-        do_PUT = do_POST
+        do_GET = do_HEAD = do_PUT = do_POST
 
         def log_message(self, *_: object) -> None:
             """Prints nothing."""

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import ssl
-import threading
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
 
+from tests.support.receiver import receiving
 from txnlib.errors import ConfigError
 from txnlib.wire_capture.client_properties import client_config, read_properties
 
@@ -110,30 +109,18 @@ def test_a_java_keystore_is_refused_with_the_way_to_convert_it(tmp_path: Path) -
 
 
 def test_a_token_is_asked_for_once_and_again_when_it_is_old() -> None:
-    asked: list[tuple[str | None, bytes]] = []
-
-    class Answers(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            asked.append((self.headers["Authorization"], self.rfile.read(int(self.headers["Content-Length"]))))
-            self.send_response(200)
-            self.end_headers()
-            self.wfile.write(
-                json.dumps({"access_token": f"t{len(asked)}", "expires_in": 3600 if len(asked) > 1 else 0}).encode()
-            )
-
-        def log_message(self, *_: object) -> None: ...
-
-    with HTTPServer(("127.0.0.1", 0), Answers) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+    with receiving() as server:
+        for token, seconds in (("t1", 0), ("t2", 3_600)):
+            server.answers.append((200, json.dumps({"access_token": token, "expires_in": seconds}).encode()))
         jaas = LOGIN.format("oauthbearer.OAuthBearer") + f' clientId="me" clientSecret="{SECRET}" scope="read";'
         provider = client_config(
             {
                 "security.protocol": "SASL_PLAINTEXT",
                 "sasl.mechanism": "OAUTHBEARER",
                 "sasl.jaas.config": jaas,
-                "sasl.oauthbearer.token.endpoint.url": f"http://127.0.0.1:{server.server_port}/token",
+                "sasl.oauthbearer.token.endpoint.url": f"{server.url}/token",
             }
         )["sasl_oauth_token_provider"]
         assert [provider.token() for _ in range(3)] == ["t1", "t2", "t2"]
-        server.shutdown()
-    assert asked[0] == ("Basic bWU6aHVudGVyMg==", b"grant_type=client_credentials&scope=read")
+    _, _, headers, body = server.requests[0]
+    assert (headers["Authorization"], body) == ("Basic bWU6aHVudGVyMg==", b"grant_type=client_credentials&scope=read")

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import http.server
 import socket
 import ssl
-import threading
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from tests.support.certificates import self_signed
 from tests.support.fake_brokers import brokers_with, filled
+from tests.support.receiver import receiving
 from tests.support.wire_brokers import served
 from txnlib.ask import main
 
@@ -143,22 +142,14 @@ def test_each_of_several_servers_is_said_to_fail(tmp_path: Path, capsys: pytest.
 
 
 def test_a_refused_token_is_not_the_fault_of_a_broker(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    class Refuses(http.server.BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            self.send_error(401)
-
-        def log_message(self, *_: object) -> None: ...
-
-    with ExitStack() as stack:
-        server = stack.enter_context(http.server.HTTPServer(("127.0.0.1", 0), Refuses))
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        stack.callback(server.shutdown)
+    with receiving() as server, _broker(password="right") as address:
+        server.otherwise = (401, b"")
         properties = (
             "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=OAUTHBEARER\n"
-            f"sasl.oauthbearer.token.endpoint.url=http://127.0.0.1:{server.server_port}/token\n"
+            f"sasl.oauthbearer.token.endpoint.url={server.url}/token\n"
             f'sasl.jaas.config=x required clientId="me" clientSecret="{SECRET}";\n'
         )
-        code, (line,) = _said(tmp_path, stack.enter_context(_broker(password="right")), properties, capsys)
+        code, (line,) = _said(tmp_path, address, properties, capsys)
     assert code == 2
     assert line.endswith(
         "sasl.oauthbearer.token.endpoint.url: the server refuses a token: HTTP 401. "

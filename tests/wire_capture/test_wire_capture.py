@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.fake_brokers import FakeBrokers, Log, brokers_with, filled, taken_by
 from tests.support.wire_captures import log_of, notes_of
-from txnlib.errors import UnreadableInputError, UsageError
+from txnlib.errors import UsageError
 from txnlib.wire_capture.capture import ALL, OPEN
 from txnlib.wire_capture.partition_copy import Taken
 
@@ -28,11 +28,6 @@ def whole(fake: FakeBrokers, folder: Path, broker: int = 1) -> Taken:
     assert each.problem is None
     assert log_of(folder / str(broker) / "orders-0") == fake.logs[ORDERS].content()
     return each
-
-
-def test_a_partition_is_fetched_as_it_lies_in_the_segment(fake: FakeBrokers, tmp_path: Path) -> None:
-    each = whole(fake, tmp_path)
-    assert (each.fetched_from, each.end_offset) == (0, 20)
 
 
 def test_a_quota_is_waited_for(fake: FakeBrokers, tmp_path: Path) -> None:
@@ -270,14 +265,6 @@ def test_a_partition_that_fails_is_named_and_the_others_go_on(tmp_path: Path) ->
     assert noted["orders-0"]["problem"] == "this user may not read it"
 
 
-def test_partitions_of_a_dead_broker_are_named(tmp_path: Path) -> None:
-    fake = brokers_with(orders=filled(leader=2), quiet=filled())
-    fake.dead.add(2)
-    found = taken_by(fake, tmp_path, scope=ALL)
-    assert found["orders-0"].problem == "broker 2 does not answer"
-    assert found["quiet-0"].problem is None
-
-
 def test_a_partition_whose_dead_leader_was_replaced_is_fetched_from_the_new_one(tmp_path: Path) -> None:
     fake = brokers_with(orders=filled(leader=2))
     log = fake.logs[ORDERS]
@@ -285,14 +272,6 @@ def test_a_partition_whose_dead_leader_was_replaced_is_fetched_from_the_new_one(
     fake.on_silence = lambda: vars(log).update(leader=1, epoch=1)
     assert taken_by(fake, tmp_path, scope=OPEN)["orders-0"].problem is None
     assert log_of(tmp_path / "1" / "orders-0") == log.content()
-
-
-def test_a_second_call_goes_on_where_the_first_one_was(fake: FakeBrokers, tmp_path: Path) -> None:
-    taken_by(fake, tmp_path, scope=ALL)
-    fake.logs[ORDERS].append()
-    fake.asked.clear()
-    whole(fake, tmp_path)
-    assert fake.asked.count("Fetch") == 1 + 2  # two, to compare what is whole of the coordinator
 
 
 def test_no_request_but_those_that_read(tmp_path: Path) -> None:
@@ -311,9 +290,3 @@ def test_a_pattern_that_matches_nothing_is_bad_usage(tmp_path: Path) -> None:
 def test_a_cluster_without_topics_is_nothing_to_capture(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no topic that this user may describe"):
         taken_by(FakeBrokers({}), tmp_path)
-
-
-def test_brokers_that_say_nothing_are_named(fake: FakeBrokers, tmp_path: Path) -> None:
-    fake.dead.add(None)  # type: ignore[arg-type]
-    with pytest.raises(UnreadableInputError, match="no broker says what it has"):
-        taken_by(fake, tmp_path)
