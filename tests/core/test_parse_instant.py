@@ -21,6 +21,10 @@ def test_an_instant_is_the_same_however_it_is_written(given):
     assert parse_instant(given) == NOON
 
 
+def test_an_instant_has_milliseconds():
+    assert parse_instant("2026-11-21T12:00:00.345Z") == NOON + 345
+
+
 @pytest.mark.parametrize("day", ["2026-11-21", "20261121", "2026-W47-6"])
 def test_a_day_is_refused_with_two_of_its_instants(day):
     with pytest.raises(UsageError, match="a day is no instant; give a time of it") as refused:

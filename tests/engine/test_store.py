@@ -112,12 +112,6 @@ def test_a_cluster_is_named_as_people_please(spark, store):
 
 
 @pytest.mark.both
-def test_every_row_names_cluster_and_run(spark, store):
-    RunStore(store, "eu", "eu-1").write("quarantine", rows(spark, 1))
-    assert [(row["cluster"], row["run_id"]) for row in store.read_all("quarantine").collect()] == [("eu", "eu-1")]
-
-
-@pytest.mark.both
 def test_a_row_that_violates_a_constraint_is_refused(spark, store):
     run = RunStore(store, "eu", "eu-1")
     run.write("quarantine", rows(spark, 1))

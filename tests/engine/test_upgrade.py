@@ -47,10 +47,6 @@ def rows(output: Path, name: str, as_of: str) -> list[dict[str, Any]]:
     return sorted(Tables(str(output)).rows(name, columns, [("run_id", "=", run_id)]), key=repr)
 
 
-def test_an_audit_notes_the_number_and_reads_it(monday: Path) -> None:
-    assert noted(monday) == str(SCHEMA_NUMBER)
-
-
 def test_older_tables_are_continued_as_if_they_had_all_columns(
     monday: Path, tmp_path: Path, repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -130,14 +126,6 @@ def test_constraints_that_changed_are_replaced(engine: Any, tmp_path: Path, monk
 def constraints(output: Path) -> set[str]:
     found = DeltaTable(str(output / "findings")).metadata().configuration
     return {key for key in found if key.startswith("delta.constraints.")}
-
-
-@pytest.mark.parametrize("number", ["0", "99"])
-def test_an_engine_refuses_tables_of_another_schema(engine: Any, tmp_path: Path, number: str) -> None:
-    written(engine.store(str(tmp_path), None), "eu-1")
-    note_number(tmp_path, number)
-    with pytest.raises(OtherSchemaError, match="newer" if number == "99" else "older"):
-        opened(engine.store(str(tmp_path), None))
 
 
 @pytest.mark.classic

@@ -83,14 +83,6 @@ def indexes(folder):
     return {path: entries for path in paths if (entries := read_transaction_index(path.read_bytes()))}
 
 
-@pytest.mark.slow
-def test_real_indexes_agree(captures):
-    night = captures / "nights-3.9" / "night-3"
-    tables = audited(night / "brokers", "--as-of", str(live_output.as_of(night)))
-    assert sum(row["producer_id"] is not None for row in tables.rows("aborted_transactions")) > 10
-    assert [row for row in tables.rows("findings") if row["name"] == INDEX_DISAGREES] == []
-
-
 @pytest.mark.slow  # `tests/core/findings/test_copy_findings.py` compares logs and indexes in CI
 def test_an_abort_that_an_index_lacks_is_found(broker):
     for path, entries in indexes(broker).items():

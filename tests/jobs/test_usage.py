@@ -152,20 +152,6 @@ def test_a_report_without_tables_says_which_job_comes_first(capsys, spark, tmp_p
     assert (code, f"table audit_runs is missing in {tmp_path / 'out'}: run the job" in err) == (2, True)
 
 
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [
-        ("2026-11-21T07:46:12Z", 1_795_247_172_000),
-        ("2026-11-21T07:46:12.345+00:00", 1_795_247_172_345),
-        ("2026-11-21 08:46:12+01:00", 1_795_247_172_000),
-        ("2026-11-21T07:46:12", 1_795_247_172_000),  # without a zone: UTC
-        ("1795247172345", 1_795_247_172_345),
-    ],
-)
-def test_an_instant_is_iso_8601_or_epoch_ms(given, expected):
-    assert options.parse_instant(given) == expected
-
-
 def test_every_option_of_the_contract_that_exists_says_what_it_does():
     assert all(option.about for option in options.OPTIONS)
     assert len({option.name for option in options.OPTIONS}) == len(options.OPTIONS)
