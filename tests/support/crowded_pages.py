@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from tests.support.pages import held, page, planned, transaction
+from tests.support.pages import LAG, held, page, planned, transaction
 from txnlib.ask.page_rows import MOST_ROWS, SHOWN_CARDS, Page
 
 VERDICTS = ("HANGING", "STUCK", "LATE", "SUSPECT", "OPEN", "UNKNOWN")
@@ -27,14 +27,7 @@ def crowded_page(count: int = 128, **more: Any) -> Page:
         tool = "kafka-transactions.sh --bootstrap-server $BOOTSTRAP"
         fields |= {"command": f"{tool} abort --topic topic-{i % 60} --partition 0 --start-offset {i}", "places": None}
         rows.append(transaction(**fields))
-    lag = {"topic": "topic", "lag_offsets": 187, "lag_bytes": 7_400, "last_stable_offset": 24, "high_watermark": 211}
-    lag |= {
-        "blocking_producer_id": 1001,
-        "blocking_transactional_id": "payments-batch-7",
-        "blocking_verdict": "HANGING",
-        "ends_by": None,
-    }
-    lags = [{**lag, "partition": i, "lag_ms": 1_384_000 - i} for i in range(40)]
+    lags = [{"topic": "topic", "partition": i, **LAG, "lag_ms": 1_384_000 - i} for i in range(40)]
     summary = {
         "counts": {
             "verdicts": {"HANGING": count},

@@ -246,7 +246,8 @@ def brokers_with(**logs: Log) -> FakeBrokers:
     return FakeBrokers({(TRANSACTION_STATE_TOPIC, 0): filled(2), **others})
 
 
-def taken_by(fake: FakeBrokers, output: Path, **wanted: Any) -> dict[str, Taken]:
+def taken_by(fake: FakeBrokers, output: Path, progress: Progress | None = None, **wanted: Any) -> dict[str, Taken]:
     """What a capture of these brokers took, by name of the partition's folder."""
-    captured = take_capture(fake, CaptureRequest(output, **wanted), Progress(io.StringIO()))  # type: ignore[arg-type]
+    request = CaptureRequest(output, **wanted)
+    captured = take_capture(fake, request, progress or Progress(io.StringIO()))  # type: ignore[arg-type]
     return {each.partition.folder: each for each in captured.taken}

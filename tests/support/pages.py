@@ -23,6 +23,12 @@ AS_OF = 1_795_246_961_899
 START = AS_OF - 1_380_000
 TOOL = "kafka-transactions.sh --bootstrap-server $BOOTSTRAP"
 HERE = {"topic": "payments", "partition": 0}
+#: What its partition lags behind.
+LAG = {
+    "lag_offsets": 187, "lag_bytes": 7_400, "last_stable_offset": 24, "high_watermark": 211,
+    "blocking_producer_id": 1001, "blocking_transactional_id": "payments-batch-7", "blocking_verdict": "HANGING",
+    "ends_by": None,
+}  # fmt: skip
 #: Columns with words of our own, or of Kafka's: nothing in them comes from a log.
 OURS = {
     "outcome", "decided_outcome", "marker", "verdict", "status", "action", "likelihood", "severity", "name", "state",
@@ -178,26 +184,17 @@ def page(*rows: Mapping[str, Any], report: Mapping[str, Any] | None = None, **fi
     harmed = [
         {"topic": "payments", "partition": i, "status": ("", "MISSING", "DAMAGED")[i % 3]} for i in range(7) if i % 3
     ]
-    lag = {
-        **HERE,
-        "lag_offsets": 187,
-        "lag_bytes": 7_400,
-        "lag_ms": 1_384_000,
-        "last_stable_offset": 24,
-        "high_watermark": 211,
-    }
-    lag |= {
-        "blocking_producer_id": 1001,
-        "blocking_transactional_id": "payments-batch-7",
-        "blocking_verdict": "HANGING",
-        "ends_by": None,
-    }
     broker = {"broker": "1", "partitions_led": 7, "partitions_with_late_transactions": 1, "coordinators_led": 2}
     run = {"run_id": "run-1", "as_of_ms": AS_OF, "verdicts": verdicts, "lag_ms": 1_384_000}
     known: dict[str, Any] = {"run_id": "run-1", "tables": "out", "inputs": "/data/capture", "harmed": harmed}
     known |= {"coordinators_complete": 5}
     known |= {"settings": {"cluster": "quickstart", "stuck_after_ms": 300_000, "application_patterns": []}}
-    known |= {"opened": rows, "plan": [planned(row) for row in rows], "lags": [lag], "lagging": 1}
+    known |= {
+        "opened": rows,
+        "plan": [planned(row) for row in rows],
+        "lags": [HERE | LAG | {"lag_ms": 1_384_000}],
+        "lagging": 1,
+    }
     known |= {"brokers": [{**broker, "active_transaction_open_time_max_ms": None}]}
     known |= {"topics": {"payments": {"COMPLETE": 3, "MISSING": 2, "DAMAGED": 2}}, "topics_known": 1}
     places = ("topic", "partition", "producer_id", "start_offset")

@@ -15,14 +15,15 @@ from tests.support.delta_tables import at, write, write_run
 from txnlib.core.instants import parse_instant
 from txnlib.core.schema import ALWAYS_THERE
 
+ORDERS, PAYMENTS = ({"topic": topic, "partition": 0} for topic in ("orders", "payments"))
 NIGHTS = tuple(parse_instant(f"2026-11-{day}T02:00:00Z") for day in (19, 20, 21))
 BILLING = {
-    "topic": "orders", "partition": 0, "start_offset": 100, "producer_id": 1, "transactional_id": "billing-0",
+    **ORDERS, "start_offset": 100, "producer_id": 1, "transactional_id": "billing-0",
     "application": "billing", "blocks_since": at(NIGHTS[0] - 600_000), "last_timestamp": at(NIGHTS[0] - 600_000),
     "first_seen": at(NIGHTS[0]), "is_two_phase_commit": False,
 }  # fmt: skip
 FRAUD = {
-    "topic": "payments", "partition": 0, "start_offset": 7, "producer_id": 2, "transactional_id": "fraud-1",
+    **PAYMENTS, "start_offset": 7, "producer_id": 2, "transactional_id": "fraud-1",
     "application": "fraud", "blocks_since": at(NIGHTS[1] - 1_800_000), "is_two_phase_commit": False,
 }  # fmt: skip
 LEDGER = {
@@ -30,13 +31,9 @@ LEDGER = {
     "application": "ledger", "coordinator_state": "Ongoing", "transaction_start": at(NIGHTS[2] - 7_200_000),
     "blocks_since": at(NIGHTS[2] - 7_200_000), "is_two_phase_commit": True,
 }  # fmt: skip
-NOBODY = {
-    "topic": "orders",
-    "partition": 2,
-    "start_offset": 9,
-    "producer_id": 4,
-    "blocks_since": at(NIGHTS[2] - 60_000),
-}
+NOBODY = ORDERS | {"partition": 2, "start_offset": 9, "producer_id": 4, "blocks_since": at(NIGHTS[2] - 60_000)}
+#: What tells a transaction from others.
+KEY = ("topic", "partition", "start_offset", "producer_id", "transactional_id")
 _EXPLAINED = {"HANGING": "nobody owns its producer id", "UNKNOWN": "a coordinator partition was not captured"}
 
 
@@ -97,13 +94,8 @@ def _night(root: Path, night: int, run_id: str) -> None:
     judged[2] |= {"status": "MISSING"} if night == 1 else {}
     nowhere = {"topic": "__transaction_state", "partition": 7, "source": "-", "is_judged": False, "status": "MISSING"}
     add("coverage", *judged, nowhere | {"detail": "no copy"})
-    blocked = {
-        "as_of": as_of,
-        "topic": "orders",
-        "partition": 0,
-        "last_stable_offset": 100,
-        "high_watermark": 140 + 10 * night,
-    }
+    told = {"as_of": as_of}
+    blocked = told | ORDERS | {"last_stable_offset": 100, "high_watermark": 140 + 10 * night}
     blocked |= {"lag_offsets": 40 + 10 * night, "lag_ms": 600_000 + 86_400_000 * night, "lag_bytes": 4096}
     blocked |= {"blocking_producer_id": 1, "blocking_transactional_id": "billing-0"}
     blocked |= {"blocking_verdict": OPENED[night][0]["verdict"]}
@@ -112,23 +104,13 @@ def _night(root: Path, night: int, run_id: str) -> None:
         "next_blocking_producer_id": 9,
         "next_blocking_transactional_id": "billing-1",
     }
-    free = {
-        "as_of": as_of,
-        "topic": "payments",
-        "partition": 0,
-        "last_stable_offset": 90,
-        "high_watermark": 90,
-        "lag_offsets": 0,
-    }
+    free = told | PAYMENTS | {"last_stable_offset": 90, "high_watermark": 90, "lag_offsets": 0}
     add("partitions", blocked | behind, free)
-    waiting = {"as_of": as_of, "topic": "orders", "partition": 0, "committed_offset": 100, "lag_offsets": 40}
+    waiting = told | ORDERS | {"committed_offset": 100, "lag_offsets": 40}
     waiting |= {"committed_at": at(NIGHTS[0]), "blocking_producer_id": 1, "blocking_transactional_id": "billing-0"}
     add("blocked_groups", waiting | {"group_id": "invoices"}, waiting | {"group_id": "mailer"})
-    plan = {key: BILLING[key] for key in ("topic", "partition", "start_offset", "producer_id", "transactional_id")}
-    add(
-        "abort_plan",
-        plan | {"as_of": as_of, "number": 1, "action": "ABORT", "command": "kafka-transactions.sh abort …"},
-    )
+    plan = told | {key: BILLING[key] for key in KEY}
+    add("abort_plan", plan | {"number": 1, "action": "ABORT", "command": "kafka-transactions.sh abort …"})
     ids = [("billing-0", "billing", 3, 1, 32_000), ("fraud-1", "fraud", 4, 2, 3), ("ledger-0", "ledger", 4, 3, 0)]
     names = ("transactional_id", "application", "coordinator_partition", "producer_id", "producer_epoch")
     add("transactional_ids", *[dict(zip(names, row, strict=True)) for row in ids])
@@ -137,42 +119,15 @@ def _night(root: Path, night: int, run_id: str) -> None:
     add("transactions", *_ended(), *[ledger | {"is_two_phase_commit": True}] * (night == 2))
     add("coordinator_states", *_records())
     add("transaction_outcomes", *_outcomes(night))
-    split = {
-        "name": "SPLIT_OUTCOME",
-        "severity": "CRITICAL",
-        "topic": "orders",
-        "partition": 0,
-        "offset": 5,
-        "message": "…",
-    }
+    split = ORDERS | {"name": "SPLIT_OUTCOME", "severity": "CRITICAL", "offset": 5, "message": "…"}
     twice = {"name": "COPY_OF_DELETED_TOPIC", "severity": "INFO", "transactional_id": "billing-0", "message": "…"}
     add("findings", split, twice)
-    bad = {
-        "topic": "orders",
-        "partition": 0,
-        "source": "raw:1",
-        "path": "1/orders-0/0.log",
-        "position": 10,
-        "length": 20,
-    }
-    add("quarantine", bad | {"reason": "CRC"}, bad | {"reason": "CRC", "position": 99})
-    gone = {key: FRAUD[key] for key in ("topic", "partition", "start_offset", "producer_id", "transactional_id")}
-    gone |= {
-        "as_of": as_of,
-        "verdict": "LATE",
-        "how": "BY_HAND",
-        "outcome": "ABORT",
-        "ended_at": as_of - timedelta(hours=3),
-    }
+    bad = ORDERS | {"source": "raw:1", "path": "1/orders-0/0.log", "length": 20, "reason": "CRC"}
+    add("quarantine", *[bad | {"position": position} for position in (10, 99)])
+    gone = told | {key: FRAUD[key] for key in KEY}
+    gone |= {"verdict": "LATE", "how": "BY_HAND", "outcome": "ABORT", "ended_at": as_of - timedelta(hours=3)}
     add("ended_transactions", *[gone | {"says": "aborted by hand at offset 60"}] * (night == 2))
-    ended = {
-        "topic": "payments",
-        "partition": 0,
-        "producer_id": 2,
-        "first_offset": 7,
-        "outcome": "ABORT",
-        "completed": as_of,
-    }
+    ended = PAYMENTS | {"producer_id": 2, "first_offset": 7, "outcome": "ABORT", "completed": as_of}
     add("partition_transactions", *[ended | {"marker_offset": 60}] * (night == 2))
     new = SEGMENTS[night] - (SEGMENTS[night - 1] if night else set())
     for name, topic, offsets in (
@@ -186,16 +141,13 @@ def _night(root: Path, night: int, run_id: str) -> None:
             *[copy | dict.fromkeys(("segment_base_offset", "part", *offsets), at) | {"producer_id": 1} for at in new],
         )
         add("segments", *[copy | {"kind": "raw", "segment_base_offset": at, "parts": [at]} for at in SEGMENTS[night]])
-    span = {"topic": "orders", "partition": 0, "producer_id": 1, "span": night}
-    add(
-        "producer_spans",
-        span | {"first_offset": 80 + night, "is_newest": False},
-        span | {"first_offset": 100, "is_newest": True},
-    )
+    span = ORDERS | {"producer_id": 1, "span": night}
+    spans = {80 + night: False, 100: True}
+    add("producer_spans", *[span | {"first_offset": at, "is_newest": newest} for at, newest in spans.items()])
 
 
 def _ended() -> list[dict[str, Any]]:
-    marker = {"topic": "orders", "partition": 0, "marker_offset": 60, "marker_type": "COMMIT"}
+    marker = ORDERS | {"marker_offset": 60, "marker_type": "COMMIT"}
     base = {
         "coordinator_partition": 3,
         "transactional_id": "billing-0",
@@ -215,7 +167,7 @@ def _ended() -> list[dict[str, Any]]:
         "time_to_decide_ms": 61_000,
         "time_to_write_markers_ms": 40,
     }
-    lost = {"topic": "payments", "partition": 0, "marker_offset": None, "marker_type": None}
+    lost = PAYMENTS | {"marker_offset": None, "marker_type": None}
     other = {"coordinator_partition": 4, "transactional_id": "fraud-1", "markers": [marker, lost]}
     return [
         quick,
@@ -232,13 +184,7 @@ def _outcomes(night: int) -> list[dict[str, Any]]:
         "as_of": at(NIGHTS[night]), "producer_id": 1, "producer_epoch": 0, "is_two_phase_commit": False,
         "transaction_number": 1,
     }  # fmt: skip
-    base |= {
-        "transactional_id": "billing-0",
-        "coordinator_partition": 3,
-        "topic": "orders",
-        "partition": 0,
-        "marker": "FOUND",
-    }
+    base |= ORDERS | {"transactional_id": "billing-0", "coordinator_partition": 3, "marker": "FOUND"}
     base |= {
         "known_from": "COORDINATOR",
         "marker_offset": 60,
@@ -246,13 +192,7 @@ def _outcomes(night: int) -> list[dict[str, Any]]:
         "decided_outcome": "COMMIT",
         "records": 2,
     }
-    lost = {
-        "transactional_id": "fraud-1",
-        "producer_id": 2,
-        "topic": "payments",
-        "marker": "MISSING",
-        "marker_offset": None,
-    }
+    lost = PAYMENTS | {"transactional_id": "fraud-1", "producer_id": 2, "marker": "MISSING", "marker_offset": None}
     return [base, base | lost | {"outcome": "OPEN", "says": "its marker never reached this log"}]
 
 

@@ -157,8 +157,7 @@ def test_topics_with_another_id_each_time_end_with_a_problem(tmp_path: Path) -> 
             topic.topic_id = UUID(int=count)
 
     out = io.StringIO()
-    fake = liar(lie)
-    result = take_capture(fake, CaptureRequest(tmp_path, scope=ALL), Progress(out))  # type: ignore[arg-type]
+    taken = taken_by(liar(lie), tmp_path, Progress(out), scope=ALL)
 
     assert "brokers answer differently what topics there are" in out.getvalue()
-    assert all(taken.problem for taken in result.taken), [taken.problem for taken in result.taken]
+    assert all(each.problem for each in taken.values()), taken

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.fake_brokers import FakeBrokers, brokers_with, filled
+from tests.support.fake_brokers import FakeBrokers, brokers_with, filled, taken_by
 from txnlib.core.kafka.constants import TRANSACTION_STATE_TOPIC
-from txnlib.wire_capture.capture import ALL, CaptureRequest, take_capture
+from txnlib.wire_capture.capture import ALL
 from txnlib.wire_capture.partition_copy import Pace, Progress
 
 
@@ -79,7 +79,7 @@ def test_progress_counts_everything_once_and_never_more_than_all(tmp_path: Path,
                 log.leader, log.epoch = 2, 1
 
     fake.before_fetch = meanwhile
-    capture(fake, tmp_path, progress)
+    taken_by(fake, tmp_path, progress, scope=ALL)
     said += re.findall(r"(\d+)% of", out.getvalue())
     assert said
     assert all(int(percent) <= 100 for percent in said)
@@ -96,9 +96,5 @@ def test_progress_counts_coordinators_from_the_start(tmp_path: Path) -> None:
         clock.now += 5.0
 
     fake.before_fetch = meanwhile
-    capture(fake, tmp_path, Progress(out, clock))
+    taken_by(fake, tmp_path, Progress(out, clock), scope=ALL)
     assert re.findall(r"(\d+% of \d+) offsets", out.getvalue())[0] == "0% of 40"
-
-
-def capture(fake: FakeBrokers, output: Path, progress: Progress) -> None:
-    take_capture(fake, CaptureRequest(output, scope=ALL), progress)  # type: ignore[arg-type]
