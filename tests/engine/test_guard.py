@@ -260,47 +260,29 @@ def test_a_process_of_another_user_is_a_neighbour(tmp_path):
         wait_until(has_neighbours, "it to become another user")
 
 
-#: What a process says of its engine: the folder, the rights of it and of its files, whether it is there, and whether
-#: the port is closed, while the engine runs and after.
+#: What a process says of two engines, one after the other: whether each keeps its files in its own folder; whether the
+#: folder is there and the port is closed, and the rights of the folder, while the engine runs and after.
 LIFE = """
-import os, socket
+import os
 from txnlib.engine.embedded import start
 from tests.engine.test_guard import is_refused
 
-engine = start(is_asked_for=True)
-folder, port = engine._folder, engine._server.sail.listening_address[1]
-engine.spark.sql("SELECT 1").collect()
-for close in (lambda: None, engine.close):
-    close()
-    print(folder.exists(), is_refused(port), oct(folder.stat().st_mode & 0o777) if folder.exists() else "")
-"""
-
-
-def test_after_its_end_nothing_listens_and_nothing_is_left(repository, tmp_path):
-    environment = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": str(repository)}
-    done = subprocess.run([sys.executable, "-c", LIFE], env=environment, capture_output=True, text=True, timeout=60)
-    assert done.stdout.splitlines() == ["True True 0o700", "False True "], done.stderr
-    assert list(tmp_path.glob("txnlib-*")) == []
-
-
-#: Two engines, one after the other: whether each keeps its files in its own folder.
-TWICE = """
-import os
-from txnlib.engine.embedded import start
-
 for _ in range(2):
     engine = start(is_asked_for=True)
+    folder, port = engine._folder, engine._server.sail.listening_address[1]
     engine.spark.sql("SELECT 1").collect()
-    print(str(engine._folder) in os.environ["SAIL_RUNTIME__TEMPORARY_FILES__PATHS"])
-    engine.close()
+    print(str(folder) in os.environ["SAIL_RUNTIME__TEMPORARY_FILES__PATHS"])
+    for close in (lambda: None, engine.close):
+        close()
+        print(folder.exists(), is_refused(port), oct(folder.stat().st_mode & 0o777) if folder.exists() else "")
 """
 
 
-def test_the_next_engine_of_a_process_keeps_its_files_in_its_own_folder(repository, tmp_path):
+def test_an_engine_has_a_folder_of_its_own_and_after_its_end_nothing_listens_and_nothing_is_left(repository, tmp_path):
     here = {name: value for name, value in os.environ.items() if not name.startswith("SAIL_")}
     environment = {**here, "TMPDIR": str(tmp_path), "PYTHONPATH": str(repository)}
-    done = subprocess.run([sys.executable, "-c", TWICE], env=environment, capture_output=True, text=True, timeout=60)
-    assert done.stdout.splitlines() == ["True", "True"], done.stderr
+    done = subprocess.run([sys.executable, "-c", LIFE], env=environment, capture_output=True, text=True, timeout=60)
+    assert done.stdout.splitlines() == ["True", "True True 0o700", "False True "] * 2, done.stderr
     assert list(tmp_path.glob("txnlib-*")) == []
 
 

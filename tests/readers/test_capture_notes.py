@@ -73,11 +73,6 @@ def test_what_is_no_json_object_names_the_file(tmp_path, content):
     refused(noted(tmp_path, content))
 
 
-def test_what_is_no_utf_8_names_the_file(tmp_path):
-    (tmp_path / "capture.json").write_bytes(b'{"cluster": "\xff"}')
-    refused(tmp_path / "capture.json")
-
-
 def test_the_limits_themselves_are_taken(tmp_path):
     content = {
         "captured_at_ms": {"default": LAST_INSTANT_MS, "1/orders-0": 0},

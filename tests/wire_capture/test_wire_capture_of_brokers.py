@@ -118,12 +118,6 @@ def test_scope_open_fetches_the_end_of_the_same_log(night: Night) -> None:
         assert 0 < len(tail) < len(whole)
 
 
-def test_a_partition_with_nothing_open_is_only_noted(night: Night) -> None:
-    (quiet,) = [taken for taken in night.open if taken.partition.topic == "quiet"]
-    assert (quiet.is_open, quiet.captured_at_ms, quiet.problem) == (False, None, None)
-    assert not list((night.folder / OPEN).glob("*/quiet-0"))
-
-
 def test_a_second_call_fetches_nothing_again(night: Night) -> None:
     copies = list((night.folder / ALL).glob("*/*/fetch.capture")) + list(
         (night.folder / ALL).glob("*/first/*/fetch.capture")
