@@ -36,7 +36,13 @@ def test_a_day_is_its_first_instant_where_something_begins():
     assert parse_instant("2026-11-21", "--since", takes_days=True) == NOON - 43_200_000
 
 
-@pytest.mark.parametrize("given", ["yesterday", "", "2026-13-01", "99999999999999999999"])
+@pytest.mark.parametrize(
+    "given",
+    [
+        *("yesterday", "", "2026-13-01", "\u00b2", "-1", "--5", "9" * 20, "9" * 5_000, "9223372036854775807"),
+        *("0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00"),
+    ],
+)
 def test_what_is_none_is_refused(given):
     with pytest.raises(UsageError, match="expected"):
         parse_instant(given)

@@ -13,6 +13,7 @@ import random
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
+from operator import ne
 from typing import Any, Final
 
 import pytest
@@ -130,8 +131,10 @@ def recorded(text: bytes) -> Counter[str]:
     return Counter(repr(row) for row in rows("transaction_log", text))
 
 
-def holds(name: str, damage: str, seeds: range) -> None:
-    """The laws, of damages of one text."""
+@SEEDS
+@pytest.mark.parametrize("name", TEXTS)
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_one_damage_moves_no_batch_and_hides_none(name: str, damage: str, seeds: range) -> None:
     whole, first = TEXTS[name], told(TRUTHS.get(name, TEXTS[name]))
     home = {batch[2:]: {other[:2] for other in first if other[2:] == batch[2:]} for batch in first}
     clean = {row["tail"] for row in rows("segments", whole)}
@@ -149,7 +152,7 @@ def holds(name: str, damage: str, seeds: range) -> None:
         is_said = bool(said(text) - before) or {*tails.values()} != clean or is_read_as_console(text)
         assert is_said or {batch[:2] for batch in found} <= {batch[:2] for batch in first}, text
         for batch in told(whole) - found:
-            is_changed = any(other[:2] == batch[:2] and sum(map(_differs, other, batch)) == 1 for other in found)
+            is_changed = any(other[:2] == batch[:2] and sum(map(ne, other, batch)) == 1 for other in found)
             is_said |= tails.get(batch[:2]) == DumpTail.CORRUPT
             assert is_said or (damage == "digit" and is_changed) or _is_at_end(batch, first), (batch, text)
         lost, new = recorded(whole) - recorded(text), recorded(text) - recorded(whole)
@@ -163,19 +166,8 @@ def is_read_as_console(text: bytes) -> bool:
     return any(row["kind"] == "console" for row in rows("segments", text))
 
 
-def _differs(one: Any, other: Any) -> bool:
-    return bool(one != other)
-
-
 def _is_at_end(batch: tuple[Any, ...], whole: Counter[tuple[Any, ...]]) -> bool:
     return all(other[2] <= batch[2] for other in whole if other[:2] == batch[:2])
-
-
-@SEEDS
-@pytest.mark.parametrize("name", TEXTS)
-@pytest.mark.parametrize("damage", DAMAGES)
-def test_one_damage_moves_no_batch_and_hides_none(name: str, damage: str, seeds: range) -> None:
-    holds(name, damage, seeds)
 
 
 def test_a_snapshot_without_a_folder_is_named() -> None:

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support import consoles
-from tests.support.dumps import COORDINATOR_PATH, Batch, Record, lines_in, marker, print_dump, read_lines
+from tests.support.dumps import COORDINATOR_PATH, Batch, Record, lines_in, marker, print_dump, read_lines, unreadable_in
 from txnlib.core.text.lines import HEAD_BYTES, LONGEST_LINE, LongLine
 from txnlib.readers.capture import list_capture
 from txnlib.readers.table_readers import read_table
@@ -31,11 +31,6 @@ def rows(text: bytes, longest: int, chunk: int = 1 << 20) -> dict[str, list[dict
         table: [row for batch in read_lines(table, lines_in(text, chunk, longest)) for row in batch.to_pylist()]
         for table in TABLES
     }
-
-
-def unreadable_in(segments: list[dict[str, Any]]) -> list[tuple[str, int, int]]:
-    ranges = [unreadable for row in segments for unreadable in row["unreadable"]]
-    return [(unreadable["reason"], unreadable["position"], unreadable["length"]) for unreadable in ranges]
 
 
 @given(

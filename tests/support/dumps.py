@@ -148,5 +148,10 @@ def base_offsets(text: bytes) -> list[int]:
 
 def unreadable(text: bytes) -> list[tuple[str, int, int]]:
     """(reason, position, length) of every stretch."""
-    stretches = [stretch for row in rows("segments", text) for stretch in row["unreadable"]]
+    return unreadable_in(rows("segments", text))
+
+
+def unreadable_in(segments: list[dict[str, Any]]) -> list[tuple[str, int, int]]:
+    """The same of rows of `segments`."""
+    stretches = [stretch for row in segments for stretch in row["unreadable"]]
     return [(stretch["reason"], stretch["position"], stretch["length"]) for stretch in stretches]

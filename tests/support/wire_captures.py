@@ -1,8 +1,13 @@
-"""What tests look at in captures over the wire."""
+"""The command that captures over the wire, and what tests look at in a capture."""
 
 import json
 from pathlib import Path
 from typing import Any
+
+
+def command(server: str, output: Path, *more: str) -> list[str]:
+    """The words behind `txn-audit`."""
+    return ["capture", "--bootstrap-server", server, "--output", str(output), *more]
 
 
 def notes_of(capture: Path) -> dict[str, Any]:

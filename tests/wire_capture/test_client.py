@@ -14,7 +14,7 @@ import pytest
 
 from tests.support.fake_brokers import REFUSED_ID, FakeBrokers, brokers_with, filled
 from tests.support.wire_brokers import served
-from tests.support.wire_captures import log_of, notes_of
+from tests.support.wire_captures import command, log_of, notes_of
 from txnlib.ask import main
 from txnlib.wire_capture import client as module
 from txnlib.wire_capture.capture import ALL, OPEN, CaptureRequest, take_capture
@@ -106,8 +106,7 @@ def test_another_call_is_proposed_where_it_helps(
 ) -> None:
     fake = brokers_with(orders=filled(is_readable=is_readable, leader=leader))
     with served(fake) as ports:
-        where = ["--bootstrap-server", f"127.0.0.1:{ports[1]}", "--output", str(tmp_path / "c")]
-        assert main.main(["capture", *where, "--scope", ALL, "--format", "json"]) == 1
+        assert main.main(command(f"127.0.0.1:{ports[1]}", tmp_path / "c", "--scope", ALL, "--format", "json")) == 1
     printed = capsys.readouterr()
     proposals = [line for line in printed.err.splitlines() if line.startswith("txn-audit: 1 ")]
     assert proposals == [f"txn-audit: {said}"]
@@ -121,15 +120,7 @@ def test_a_dry_run_says_what_a_capture_would_fetch_and_writes_nothing(
     fake = brokers_with(**logs)
     fake.transactional_ids_code = REFUSED_ID
     with served(fake) as ports:
-        where = [
-            "capture",
-            "--bootstrap-server",
-            f"127.0.0.1:{ports[1]}",
-            "--output",
-            str(tmp_path / "c"),
-            "--format",
-            "json",
-        ]
+        where = command(f"127.0.0.1:{ports[1]}", tmp_path / "c", "--format", "json")
         assert main.main([*where, "--dry-run"]) == 1
         printed = capsys.readouterr()
         assert list(tmp_path.iterdir()) == []
@@ -163,16 +154,7 @@ def test_a_missing_extra_is_named_with_the_python_that_lacks_it(tmp_path: Path, 
         f"import sys; sys.modules[{module_name!r}] = None; from txnlib.ask.main import main;"
         " sys.exit(main(sys.argv[1:]))"
     )
-    command = [
-        sys.executable,
-        "-c",
-        hidden,
-        "capture",
-        "--bootstrap-server",
-        "127.0.0.1:1",
-        "--output",
-        str(tmp_path / "c"),
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    words = command("127.0.0.1:1", tmp_path / "c")
+    done = subprocess.run([sys.executable, "-c", hidden, *words], capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert done.stderr.endswith(f": {sys.executable} -m pip install 'txnlib[capture]'\n")

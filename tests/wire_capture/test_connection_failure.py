@@ -14,6 +14,7 @@ from tests.support.certificates import self_signed
 from tests.support.fake_brokers import brokers_with, filled
 from tests.support.receiver import receiving
 from tests.support.wire_brokers import served
+from tests.support.wire_captures import command
 from txnlib.ask import main
 
 JAAS = 'sasl.jaas.config=x.PlainLoginModule required username="auditor" password="{}";\n'
@@ -33,8 +34,7 @@ def _said(tmp_path: Path, server: str, properties: str, capsys: pytest.CaptureFi
     """Exit code and lines of a capture of this server."""
     file = tmp_path / "client.properties"
     file.write_text(properties)
-    where = ["--bootstrap-server", server, "--command-config", str(file), "--output", str(tmp_path / "c")]
-    code = main.main(["capture", *where])
+    code = main.main(command(server, tmp_path / "c", "--command-config", str(file)))
     assert not (tmp_path / "c").exists()
     said = capsys.readouterr().err
     assert SECRET not in said
@@ -121,7 +121,7 @@ def test_an_unknown_host_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[
     "server", ["host", "host:", "host:port", "SSL://host:9092", "host:9092,other", ",", "::1:9092"]
 )
 def test_a_server_without_port_is_bad_usage(tmp_path: Path, capsys: pytest.CaptureFixture[str], server: str) -> None:
-    assert main.main(["capture", "--bootstrap-server", server, "--output", str(tmp_path / "c")]) == 2
+    assert main.main(command(server, tmp_path / "c")) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert "--bootstrap-server" in line
     assert "expected host:port" in line
@@ -129,8 +129,7 @@ def test_a_server_without_port_is_bad_usage(tmp_path: Path, capsys: pytest.Captu
 
 def test_one_server_of_several_is_enough(tmp_path: Path) -> None:
     with _closed() as closed, _broker() as address:
-        where = ["--bootstrap-server", f"{closed},broker.invalid:9092,{address}", "--output", str(tmp_path / "c")]
-        assert main.main(["capture", *where]) == 0
+        assert main.main(command(f"{closed},broker.invalid:9092,{address}", tmp_path / "c")) == 0
 
 
 def test_each_of_several_servers_is_said_to_fail(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,7 +15,7 @@ import pytest
 
 from tests.support.fake_brokers import brokers_with, filled, taken_by
 from tests.support.wire_brokers import listening, served
-from tests.support.wire_captures import log_of
+from tests.support.wire_captures import command, log_of
 from txnlib.wire_capture.capture import ALL
 
 #: Far more than a stop takes, and far less than a client waits for an answer.
@@ -23,13 +23,12 @@ SECONDS = 10
 
 
 def _capture(port: int, output: Path) -> list[str]:
-    where = ["--bootstrap-server", f"127.0.0.1:{port}", "--output", str(output), "--scope", ALL]
-    return [sys.executable, "-m", "txnlib.ask.main", "capture", *where]
+    return [sys.executable, "-m", "txnlib.ask.main", *command(f"127.0.0.1:{port}", output, "--scope", ALL)]
 
 
-def _stopped(command: list[str], reached: threading.Event) -> tuple[int, list[str]]:
+def _stopped(program: list[str], reached: threading.Event) -> tuple[int, list[str]]:
     """Exit code and lines of a process that gets SIGINT once it has reached something."""
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(program, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     try:
         assert reached.wait(60)
         process.send_signal(signal.SIGINT)

@@ -17,7 +17,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.support import kafka
-from tests.support.wire_captures import log_of, notes_of
+from tests.support.wire_captures import command, log_of, notes_of
 from txnlib.wire_capture.capture import ALL, Captured, CaptureRequest, take_capture
 from txnlib.wire_capture.client import Client
 from txnlib.wire_capture.partition_copy import Progress
@@ -97,18 +97,9 @@ def test_a_capture_that_was_killed_goes_on(
     cluster: kafka.Cluster, tmp_path: Path, how: signal.Signals, code: int
 ) -> None:
     output = tmp_path / "c"
-    command = [
-        sys.executable,
-        "-m",
-        "txnlib.ask.main",
-        "capture",
-        "--bootstrap-server",
-        cluster.bootstrap,
-        "--output",
-        str(output),
-    ]
-    command += ["--scope", ALL, "--format", "json"]
-    running = subprocess.Popen([*command, "--limit-rate", "8M"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    words = command(cluster.bootstrap, output, "--scope", ALL, "--format", "json")
+    program = [sys.executable, "-m", "txnlib.ask.main", *words]
+    running = subprocess.Popen([*program, "--limit-rate", "8M"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     _await_some(output)
     running.send_signal(how)
     assert running.wait(10) == code
@@ -116,7 +107,7 @@ def test_a_capture_that_was_killed_goes_on(
     assert 0 < json.loads(state.read_text())["total"] < SIZE
     segment = next(iter(output.glob("*/orders-0/*.log")))
     inode = segment.stat().st_ino
-    again = subprocess.run(command, capture_output=True, text=True, check=True)
+    again = subprocess.run(program, capture_output=True, text=True, check=True)
     (row,) = [row for row in json.loads(again.stdout) if row["topic"] == "orders"]
     assert (row["captured"], row["from_offset"]) == ("YES", 0)
     assert segment.stat().st_ino == inode, "it began anew"

@@ -22,6 +22,7 @@ from confluent_kafka.admin import (
 
 from tests.support import kafka
 from tests.support.certificates import self_signed
+from tests.support.wire_captures import command
 from txnlib.ask import main
 
 pytestmark = pytest.mark.slow
@@ -109,15 +110,8 @@ def _properties(folder: Path, user: str, authority: Path) -> Path:
 
 
 def _capture(secured: Secured, user: str, output: Path, *more: str) -> int:
-    where = [
-        "--bootstrap-server",
-        secured.bootstrap,
-        "--command-config",
-        str(secured.properties[user]),
-        "--output",
-        str(output),
-    ]
-    return main.main(["capture", *where, *more])
+    login = ["--command-config", str(secured.properties[user])]
+    return main.main(command(secured.bootstrap, output, *login, *more))
 
 
 def test_an_auditor_captures_everything(secured: Secured, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
