@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.support.cluster import HOUR, MINUTE, NOON, SECOND, Copy, Entry, id_in
+from tests.support.schedule_text import schedules_of
 from tests.support.schedules import Expected, Schedule, Schedules, Story, flip_last
 
 pytestmark = pytest.mark.shares("schedules")
@@ -54,14 +55,14 @@ LOGS |= {
     "partition_without_a_leader": late_write(leader=-1, says="has no leader"),
     "partition_whose_leader_is_not_noted": late_write(leader=None, says="the leader of the partition is not known"),
 }
+LOGS |= schedules_of("""
+    orphan_in_a_whole_capture:
+        write 5m | beat 0 40m 100m | one leader → safe reason=PRODUCER_ID_UNKNOWN_TO_EVERY_COORDINATOR
+    stamped_thirty_days_ahead: T 1m | write 5m stamp=720h | beat 0 40m 100m → safe
 
-
-@LOGS
-def orphan_in_a_whole_capture(s: Story) -> Expected:
-    s.write(5 * MINUTE)
-    s.beat(*TIMES)
-    s.copied(Copy(1, END, leader_epochs=((0, 0),)))
-    return s.expect("HANGING", is_safe=True, reason="PRODUCER_ID_UNKNOWN_TO_EVERY_COORDINATOR")
+    # One partition was aborted by hand, the other is still open.
+    aborted_by_hand_while_ongoing: begin 3h-50s on 0,1 | ABORT 3h-20s on 1 → OPEN
+""")
 
 
 # ---- 1. A COMMIT whose marker was lost here.
@@ -244,22 +245,6 @@ LOGS |= {
         END - 2 * SECOND, END - SECOND, "LATE", "look at the timestamps", stamp=-24 * HOUR, reason="TIMEOUT_NOT_PASSED"
     ),
 }
-
-
-@LOGS
-def stamped_thirty_days_ahead(s: Story) -> Expected:
-    s.transaction(MINUTE)
-    s.write(5 * MINUTE, stamp=30 * 24 * HOUR)
-    s.beat(*TIMES)
-    return s.expect("HANGING", is_safe=True)
-
-
-@LOGS
-def aborted_by_hand_while_ongoing(s: Story) -> Expected:
-    """One partition was aborted by hand, the other is still open."""
-    s.begin(END - 50 * SECOND, [s.place, (s.topic, 1)])
-    s.c.mark((s.topic, 1), s.pid, 0, "ABORT", END - 20 * SECOND)
-    return s.expect("OPEN")
 
 
 # ---- 14. Clocks of brokers.

@@ -13,6 +13,7 @@ import pytest
 
 from tests.support.audits import AuditTables, audited
 from tests.support.cluster import HOUR, MINUTE, SECOND, TXN, Cluster, Copy, Entry, id_in
+from tests.support.schedule_text import schedules_of
 from tests.support.schedules import Expected, Schedule, Schedules, Story, flip_last, wrong
 from txnlib.errors import UsageError
 
@@ -248,6 +249,9 @@ def written_again(verdict: str, says: str = "", *, reason: str | None = None, co
 
 
 BEFORE = Copy(1, 120 * MINUTE, taken=120 * MINUTE)
+DAMAGED |= schedules_of("""
+    epoch_fence_in_progress: begin 100m | PrepareEpochFence 100m+1s start=100m | beat 0 101m → LATE
+""")
 DAMAGED |= {
     "coordinator_whose_checkpoint_was_not_copied": written_again(
         "HANGING", "is not confirmed", copy=Copy(1, END, is_checkpointed=False)
@@ -270,14 +274,6 @@ def record_that_only_a_lagging_replica_has(s: Story) -> Expected:
         s.c.note(other, "Empty", 900_000 + s.number, 0, (), at)
     s.coordinator(Copy(1, END, keep=lambda entry: entry.key == other), Copy(2, 70 * MINUTE, taken=END))
     return s.expect("HANGING", is_safe=True, reason="TRANSACTIONAL_ID_EXPIRED")
-
-
-@DAMAGED
-def epoch_fence_in_progress(s: Story) -> Expected:
-    s.begin(100 * MINUTE)
-    s.note("PrepareEpochFence", 100 * MINUTE + SECOND, [s.place], start=100 * MINUTE)
-    s.beat(0, 101 * MINUTE)
-    return s.expect("LATE")
 
 
 @DAMAGED
