@@ -252,14 +252,6 @@ def test_whatever_is_missing_the_rest_is_read_or_named(start: int, length: int, 
         assert set(expected) <= set(found)
 
 
-def test_digits_lost_from_a_position_do_not_mislead_for_long() -> None:
-    text = print_dump(*LOG)
-    broken = text.replace(b"position: 240 ", b"position: 9240 ")
-
-    assert base_offsets(broken) == OFFSETS
-    assert [stretch[0] for stretch in unreadable(broken)] == ["OUT_OF_CHAIN"] * 2
-
-
 @pytest.mark.parametrize("deep", [False, True])
 def test_batches_that_fail_their_crc_are_no_batches(deep: bool) -> None:
     log = (*LOG[:3], Batch((Record(),) * 3, is_valid=False), *LOG[4:])
@@ -318,16 +310,6 @@ ENDS = {
 @pytest.mark.parametrize("end", ENDS)
 def test_how_the_tool_ends_is_how_the_segment_ends(end: bytes) -> None:
     assert [(row["tail"], row["unreadable"]) for row in rows("segments", print_dump(*LOG) + end)] == [(ENDS[end], [])]
-
-
-def test_a_part_printed_twice_counts_once() -> None:
-    text = print_dump(*LOG)
-    part = text[: text.index(b"baseOffset: 4 ") + 20]
-
-    twice = text + part
-
-    assert base_offsets(twice) == OFFSETS
-    assert [(row["batches"], row["tail"]) for row in rows("segments", twice)] == [(6, "CLEAN"), (3, "TORN")]
 
 
 def test_a_file_that_follows_a_cut_line_is_found() -> None:

@@ -54,33 +54,16 @@ def test_each_producer_is_a_row_and_each_partition_too(tmp_path):
 
 
 def test_each_open_transaction_is_a_row_of_a_snapshot(tmp_path):
-    state = {
-        "producer_id": 7,
-        "producer_epoch": 3,
-        "coordinator_epoch": 2,
-        "last_sequence": 5,
-        "last_timestamp_ms": 1_000,
-    }
-    answer = {
-        "topic": "orders",
-        "partition": 1,
-        "high_watermark": 9,
-        "producers": [{**state, "current_transaction_start_offset": 4}],
-    }
+    names = ("producer_id", "producer_epoch", "coordinator_epoch", "last_sequence", "last_timestamp_ms")
+    place, state = {"topic": "orders", "partition": 1}, dict(zip(names, (7, 3, 2, 5, 1_000), strict=True))
     producers = [{**state, "current_transaction_start_offset": 4}, PRODUCER, {**PRODUCER, "last_timestamp_ms": -1}]
-    content = json.dumps({**answer, "producers": producers}).encode()
+    content = json.dumps({**place, "high_watermark": 9, "producers": producers}).encode()
     (tmp_path / "a").write_bytes(content)
     file = CaptureFile(str(tmp_path / "a"), FileKind.LIVE_PRODUCERS, "raw:1", len(content))
     (row,) = rows_of_file("producer_snapshots", file)
-    where = {
-        "topic": "orders",
-        "partition": 1,
-        "source": "raw:1",
-        "path": file.path,
-        "snapshot_offset": 9,
-        "is_answer": True,
-    }
-    assert row == where | state | {"current_txn_first_offset": 4, "last_offset": None, "offset_delta": None}
+    told = {"source": "raw:1", "path": file.path, "snapshot_offset": 9, "is_answer": True}
+    unknown = {"last_offset": None, "offset_delta": None}
+    assert row == place | state | told | unknown | {"current_txn_first_offset": 4}
 
 
 def test_each_transactional_id_is_a_row(tmp_path):
