@@ -1,4 +1,4 @@
-"""The command that captures over the wire, and what tests look at in a capture."""
+"""The command of a capture over the wire, and its files."""
 
 import json
 from pathlib import Path
