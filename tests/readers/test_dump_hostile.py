@@ -236,10 +236,8 @@ def test_a_real_hostile_dump(version: str) -> None:
 def test_real_hostile_ids(version: str) -> None:
     text = dumped(f"real-{version}-hostile-txnstate")
 
-    assert {row["transactional_id"] for row in rows("transaction_log", text)} == {
-        "3.9.1": {"quote\"and'apostrophe", "<script>alert(1)</script>"},
-        "4.3.0": {"quote\"and'apostrophe", "<script>alert(1)</script>"},
-    }[version]
+    found = {row["transactional_id"] for row in rows("transaction_log", text)}
+    assert found == {"quote\"and'apostrophe", "<script>alert(1)</script>"}
     assert unreadable(text) == []
 
 

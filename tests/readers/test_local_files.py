@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import codecs
 import os
-import shutil
 import socket
 import subprocess
 import sys
@@ -63,23 +61,6 @@ def batches_of(listed: Capture) -> list[tuple[str, int, str, int]]:
     return [
         (row["topic"], row["partition"], row["source"], row["base_offset"]) for row in rows("record_batches", listed)
     ]
-
-
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be"])
-def test_text_of_powershell_is_named_beside_what_is_read(capture, encoding):
-    segment_in(capture / "1" / "orders-1")
-    dump = "Dumping orders-0/00000000000000000000.log\nLog starting offset: 0\nbaseOffset: 0 lastOffset: 0 count: 1\n"
-    text = dump.encode(encoding) if encoding == "utf-16" else codecs.BOM_UTF16_BE + dump.encode(encoding)
-    (capture / "orders-0.txt").write_bytes(text)
-    (capture / "notes.txt").write_bytes("no dump".encode("utf-16"))
-    told = quarantine(list_capture([str(capture)]))
-    assert {name: reason.partition(":")[0] for name, reason in told.items()} == {
-        "orders-0.txt": "UTF_16",
-        "notes.txt": "NOT_A_KAFKA_FILE",
-    }
-    shutil.rmtree(capture / "1")
-    with pytest.raises(UnreadableInputError, match="iconv -f UTF-16 -t UTF-8"):
-        list_capture([str(capture)])
 
 
 # ---- What is not there

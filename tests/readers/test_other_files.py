@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import codecs
 import io
 import lzma
 import tarfile
@@ -21,7 +22,9 @@ from txnlib.errors import UnreadableInputError
 from txnlib.readers.capture import list_capture
 
 DATA: Final = Path(__file__).parents[1] / "data"
+REFUSED: Final = DATA / "q10-refused-without-a-reason"
 SEGMENT: Final = f"{0:020}.log"
+OF_REDPANDA: Final = "data/kafka/pay/0_27/0-1-v1.log"
 RAW: Final = to_bytes(T(1, 0, 0, at=0))
 DUMP: Final = print_dump(Batch(), Batch())
 
@@ -51,17 +54,16 @@ NAMED: Final[dict[str, tuple[bytes, str, str]]] = {
     "dump.txt": (lzma.compress(DUMP), "PACKED", "call it dump.txt.xz"),
     "dump.gz": (DUMP, "CANNOT_UNPACK", "copy it again"),
     "files": (tarred(), "ARCHIVE", "unpack"),
+    "broker1.tar.gz": ((DATA / "p13-odd-files/r26b-tarball-only/broker1.tar.gz").read_bytes(), "ARCHIVE", "unpack it"),
     "files.dat": (zipped(), "ARCHIVE", "unpack"),
     "ticket.docx": (zipped(), "OTHER_FORMAT", "plain text"),
     "ticket.pdf": (b"%PDF-1.7\n" + bytes(range(128, 256)) * 9, "OTHER_FORMAT", "plain text"),
     "wide.txt": (DUMP.decode().encode("utf-16-le"), "UTF_16", "iconv"),
-    "kcat.jsonl": ((DATA / "q10-refused-without-a-reason/u01-kcat/state.jsonl").read_bytes(), "OTHER_FORMAT", "kcat"),
-    "export.json": (
-        (DATA / "q10-refused-without-a-reason/u02-kafbat/messages.json").read_bytes(),
-        "OTHER_FORMAT",
-        "kafka-console-consumer.sh",
-    ),
-    "data/kafka/pay/0_27/0-1-v1.log": (b"\1" * 99, "OTHER_FORMAT", "Redpanda"),
+    "of PowerShell.txt": (DUMP.decode().encode("utf-16"), "UTF_16", "iconv -f UTF-16 -t UTF-8"),
+    "marked.txt": (codecs.BOM_UTF16_BE + DUMP.decode().encode("utf-16-be"), "UTF_16", "iconv -f UTF-16 -t UTF-8"),
+    "kcat.jsonl": ((REFUSED / "u01-kcat/state.jsonl").read_bytes(), "OTHER_FORMAT", "kcat"),
+    "export.json": ((REFUSED / "u02-kafbat/messages.json").read_bytes(), "OTHER_FORMAT", "kafka-console-consumer.sh"),
+    OF_REDPANDA: ((REFUSED / "u03-redpanda/redpanda" / OF_REDPANDA).read_bytes(), "OTHER_FORMAT", "Redpanda"),
     "odd.txt": (b"baseOffset is 0 and lastOffset is 3, I think\n", "OTHER_FORMAT", "a line for a line"),
     "late.txt": (b"Dear all,\n" * 10_000 + b"it printed baseOffset: 0 \n", "OTHER_FORMAT", "cut off"),
     "noise": (bytes(range(256)) * 9, "UNKNOWN_FORMAT", "by its first bytes"),

@@ -78,14 +78,6 @@ def test_console_records_in_one_array_are_read_whole() -> None:
     assert (segment["batches"], segment["tail"], segment["unreadable"]) == (len(records), "CLEAN", [])
 
 
-@pytest.mark.parametrize(
-    ("name", "remedy"), [("u01-kcat", "kcat"), ("u02-kafbat", "web UI"), ("u03-redpanda", "Redpanda")]
-)
-def test_what_is_not_read_is_refused_with_a_reason(name: str, remedy: str) -> None:
-    with pytest.raises(UnreadableInputError, match=remedy):
-        list_capture([str(DATA / "q10-refused-without-a-reason" / name)])
-
-
 def test_a_gzipped_segment_is_read() -> None:
     found = read(DATA / "p13-odd-files" / "r27c-raw-gz")
 
@@ -100,11 +92,6 @@ def test_files_that_brokers_leave_beside_a_segment_are_no_damage() -> None:
     assert [row["unreadable"] for row in found["segments"]] == [[], []]
     kinds = {file.kind for file in list_capture([str(DATA / "p13-odd-files" / "E-odd-files")]).files}
     assert kinds == {FileKind.SEGMENT}
-
-
-def test_an_archive_says_unpack_it() -> None:
-    with pytest.raises(UnreadableInputError, match="unpack it"):
-        list_capture([str(DATA / "p13-odd-files" / "r26b-tarball-only")])
 
 
 def test_a_segment_above_the_largest_one_is_refused_at_once(tmp_path: Path) -> None:
