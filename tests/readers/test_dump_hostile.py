@@ -22,8 +22,6 @@ from tests.support.dumps import (
     unreadable,
 )
 
-TABLES = ("record_batches", "transaction_log", "segments", "producer_snapshots")
-
 
 def lines_of(*batches: Batch, at: tuple[int, int]) -> list[bytes]:
     """Perfect lines of batches, as they would be printed next."""

@@ -88,15 +88,9 @@ def empty(spark: SparkSession, schema: StructType | str) -> DataFrame:
 
 #: Fields of a batch that are columns, too.
 SAME = (
-    "base_offset",
-    "last_offset",
-    "records_count",
-    "producer_id",
-    "producer_epoch",
-    "base_sequence",
-    "last_sequence",
+    *("base_offset", "last_offset", "records_count", "producer_id", "producer_epoch", "base_sequence"),
+    *("last_sequence", "partition_leader_epoch", "is_transactional", "is_control"),
 )
-SAME = (*SAME, "partition_leader_epoch", "is_transactional", "is_control")
 
 
 def batch_row(batch: RecordBatch, topic: str, partition: int, source: str = "raw:1") -> dict[str, Any]:
