@@ -260,7 +260,3 @@ def test_line_ends_make_no_difference(name: str) -> None:
     assert [row["transactional_id"] for row in rows("transaction_log", converted)] == [
         row["transactional_id"] for row in rows("transaction_log", text)
     ]
-
-
-def test_a_transaction_index_holds_no_rows() -> None:
-    assert rows("segments", dumped("txnindex")) == rows("record_batches", dumped("txnindex")) == []

@@ -116,21 +116,13 @@ def test_a_bomb_of_any_codec_costs_its_batch_and_no_more_memory_than_the_limit(t
     assert [json.loads(line) for line in said.stdout.splitlines()] == list(expected.values())
 
 
-@pytest.mark.parametrize("name", streams(0))
+@pytest.mark.parametrize("name", [*streams(0), "plain"])
 def test_a_body_of_just_the_limit_is_read_whatever_its_codec(monkeypatch, name):
     monkeypatch.setattr(decoded_records, "MAX_BODY_BYTES", 1_000)
-    codec, body = streams(1_000)[name]
-    assert bytes(decoded_records.decompress(codec, body)) == bytes(1_000)
-    codec, body = streams(1_001)[name]
+    just, more = (streams(size).get(name, (CompressionType.NONE, bytes(size))) for size in (1_000, 1_001))
+    assert bytes(decoded_records.decompress(*just)) == bytes(1_000)
     with pytest.raises(CorruptRecordError, match="holds more than"):
-        decoded_records.decompress(codec, body)
-
-
-def test_a_plain_body_has_the_same_limit(monkeypatch):
-    monkeypatch.setattr(decoded_records, "MAX_BODY_BYTES", 100)
-    assert decoded_records.decompress(0, bytes(100)) == bytes(100)
-    with pytest.raises(CorruptRecordError, match="its body holds more than"):
-        decoded_records.decompress(0, bytes(101))
+        decoded_records.decompress(*more)
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,9 @@ import json
 from pathlib import Path
 from typing import Any
 
+#: Columns of open transactions in which all captures of a cluster agree.
+JUDGED = ("topic", "partition", "start_offset", "producer_id", "transactional_id", "verdict", "reason")
+
 
 def command(server: str, output: Path, *more: str) -> list[str]:
     """The words behind `txn-audit`."""

@@ -16,7 +16,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.support import kafka, producers, wire_client
 from tests.support.audits import audited
-from tests.support.wire_captures import instant_of, log_of, notes_of_disks
+from tests.support.wire_captures import JUDGED, instant_of, log_of, notes_of_disks
 from txnlib.readers.capture import FileKind, list_capture
 from txnlib.wire_capture.capture import ALL, OPEN, CaptureRequest, take_capture
 from txnlib.wire_capture.client import Client
@@ -132,21 +132,11 @@ def test_every_file_of_the_capture_is_known(night: Night, capture: str) -> None:
 
 
 def test_verdicts_are_the_same_by_both_scopes(night: Night) -> None:
-    columns = (
-        "topic",
-        "partition",
-        "start_offset",
-        "producer_id",
-        "transactional_id",
-        "verdict",
-        "reason",
-        "do_not_abort_because",
-    )
     as_of = instant_of(night.folder / ALL)
     found = {
         scope: sorted(
             # Each capture has its own instant, from which an age is counted.
-            tuple(str(row[column]).partition("; safe from")[0] for column in columns)
+            tuple(str(row[column]).partition("; safe from")[0] for column in (*JUDGED, "do_not_abort_because"))
             for row in audited(night.folder / scope, "--as-of", str(as_of)).rows("open_transactions")
         )
         for scope in (OPEN, ALL, "disk")

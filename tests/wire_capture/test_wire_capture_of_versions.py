@@ -13,14 +13,13 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.support import kafka, producers, wire_client
 from tests.support.audits import audited
-from tests.support.wire_captures import instant_of, log_of, notes_of, notes_of_disks
+from tests.support.wire_captures import JUDGED, instant_of, log_of, notes_of, notes_of_disks
 from txnlib.core.kafka.constants import CLOCKS_DIFFER_MS
 from txnlib.wire_capture.capture import ALL, OPEN, CaptureRequest, take_capture
 from txnlib.wire_capture.client import Client
 from txnlib.wire_capture.partition_copy import Progress
 
 pytestmark = pytest.mark.slow
-VERDICTS = ("topic", "partition", "start_offset", "producer_id", "transactional_id", "verdict", "reason")
 
 
 def _take(bootstrap: str, output: Path, scope: str) -> None:
@@ -59,7 +58,7 @@ def test_a_capture_is_what_the_disk_has(tmp_path: Path, version: str) -> None:
     instant = instant_of(tmp_path / ALL)
     tables = {name: audited(tmp_path / name, "--as-of", str(instant)) for name in (OPEN, ALL, "disk")}
     found = {
-        name: sorted(tuple(row[c] for c in VERDICTS) for row in each.rows("open_transactions"))
+        name: sorted(tuple(row[column] for column in JUDGED) for row in each.rows("open_transactions"))
         for name, each in tables.items()
     }
     assert found[OPEN] == found[ALL] == found["disk"]
