@@ -379,6 +379,13 @@ class Case(CaseFacts):
         return not self.facts.is_v2_excluded(self.begun_after_ms)
 
     @cached_property
+    def is_upgraded(self) -> bool:
+        """Whether the client of the open records may have used transactions v1 before, at the same epoch: the level
+        rose since. Kafka's own client raises its epoch then (`TransactionManager.maybeUpdateTransactionV2Enabled`,
+        KAFKA-18227), but no broker demands that."""
+        return self.facts.is_raised_since(self.begun_after_ms)
+
+    @cached_property
     def pending_ids(self) -> tuple[str, ...]:
         """What the transactional ids of the producer id may still do, in words: `payments is Ongoing`."""
         return tuple(each.pending for each in self.dossier.claims if each.pending is not None)

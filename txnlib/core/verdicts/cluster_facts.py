@@ -159,6 +159,13 @@ class ClusterFacts:
         is_older = is_from(V2_FROM, self.known_version) is False
         return max(later, default=0) < 2 and (self.levels is not None or is_older)
 
+    def is_raised_since(self, since_ms: int | None) -> bool:
+        """Whether the metadata log shows that `transaction.version` became 2 after an instant. None: at any time."""
+        lower = [until for level, until in self.levels or () if level < 2]
+        return any(
+            until is not None and (since_ms is None or until > since_ms - UNKNOWN_CLOCKS_DIFFER_MS) for until in lower
+        )
+
     @cached_property
     def missing_coordinators(self) -> tuple[int, ...] | None:
         """The coordinator partitions that do not show which ids have no record; None if nothing was captured."""

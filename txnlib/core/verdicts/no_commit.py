@@ -90,16 +90,13 @@ def commits(scene: Worlds, world: World) -> Iterator[Covering]:
             ways, until = scene.lost_by_audits(world.times, number), complete(number)
         if (then := next((times for times in ways if times.may_be_before(FIRST, until)), None)) is not None:
             yield Covering(number, then, is_complete(each))
-    only = next((number for number, each in enumerate(scene.decisions) if _is_only_decision(scene, each)), None)
-    if only is not None:
-        yield from _lost_of_its_epoch(scene, world, only)
-        return
-    hidden = list(scene.hidden(world.times, NO_RECORD))
     has_unexplained = world.has_unexplained or scene.has_unexplained_elsewhere
-    if has_unexplained:
-        before = Times(world.times)
-        before.precedes(decided(NO_RECORD), complete(NO_RECORD))
-        hidden.append(Hidden("an ABORT that no record explains may be one that its coordinator lost", True, before))
+    only = next((number for number, each in enumerate(scene.decisions) if _is_only_decision(scene, each)), None)
+    if only is None:
+        hidden = _hidden(scene, world, has_unexplained=has_unexplained)
+    else:
+        yield from _lost_of_its_epoch(scene, world, only)
+        hidden = _before_upgrade(scene, world, has_unexplained=has_unexplained)
     for way in hidden:
         if way.is_complete and scene.lost_markers is None:
             continue
@@ -111,6 +108,23 @@ def commits(scene: Worlds, world: World) -> Iterator[Covering]:
         lost_then = scene.lost_by_audits(way.times, NO_RECORD) if way.is_complete else iter([way.times])
         if (then := next((times for times in lost_then if times.precedes(FIRST, until)), None)) is not None:
             yield Covering(NO_RECORD, then, way.is_complete, way.why)
+
+
+def _hidden(scene: Worlds, world: World, *, has_unexplained: bool) -> Iterator[Hidden]:
+    """The ways in which a decision about the producer id is hidden."""
+    yield from scene.hidden(world.times, NO_RECORD)
+    if has_unexplained:
+        before = Times(world.times)
+        before.precedes(decided(NO_RECORD), complete(NO_RECORD))
+        yield Hidden("an ABORT that no record explains may be one that its coordinator lost", True, before)
+
+
+def _before_upgrade(scene: Worlds, world: World, *, has_unexplained: bool) -> Iterator[Hidden]:
+    """The ways in which a decision of the same epoch is hidden, of a client that went on with transactions v2."""
+    if scene.case.is_upgraded:
+        for each in _hidden(scene, world, has_unexplained=has_unexplained):
+            if each.is_complete and scene.is_of_epoch(each.times, NO_RECORD):
+                yield each
 
 
 def _lost_of_its_epoch(scene: Worlds, world: World, only: int) -> Iterator[Covering]:

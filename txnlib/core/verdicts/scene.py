@@ -45,6 +45,10 @@ _BEYOND: Final = {
 _DROPS_MARKERS_FROM: Final = (4, 2)
 
 
+#: The instant at which the epoch of the open records was handed out.
+_HANDED_OUT: Final = "their epoch was handed out"
+
+
 class TooManyWorlds(Exception):
     """The search has used up its choices."""
 
@@ -165,6 +169,14 @@ class Scene:
             if each.coordinator_partition == next_.coordinator_partition:
                 is_possible &= times.precedes(complete(number), decided(after))
         return is_possible
+
+    def is_of_epoch(self, times: Times, name: int | str) -> bool:
+        """Whether a decision may have been made after the epoch of the open records was handed out."""
+        since_ms, number, then = self.case.span.epoch_since_ms, self.case.claim.coordinator_partition, Times(times)
+        if since_ms is None or number is None:
+            return True
+        log = TRANSACTION_STATE_TOPIC, number
+        return self._shows(then, _HANDED_OUT, log, None, since_ms) and then.precedes(_HANDED_OUT, decided(name))
 
     def _order_partition(self) -> bool:
         times, case, span = self.times, self.case, self.case.span

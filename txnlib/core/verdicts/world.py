@@ -128,8 +128,9 @@ AXIOMS: Final[Mapping[Axiom, Premise]] = {
     ),
     Axiom.EPOCHS: Premise(
         "Epochs of an id rise by one, and each is written before a client has it. An end under transactions v2 has"
-        " the epoch behind that of its records.",
-        "TransactionMetadata.prepareIncrementProducerEpoch, prepareAbortOrCommit",
+        " the epoch behind that of its records. No other transaction has their epoch, except those"
+        " from before the level became 2.",
+        "TransactionMetadata.prepareIncrementProducerEpoch, prepareAbortOrCommit; KAFKA-18227",
         "which decision can be of the open records; that the log lacks an epoch",
     ),
     Axiom.REGISTERED: Premise(
