@@ -44,13 +44,27 @@ STEPS = schedules_of(
     timed_out_after_a_commit_that_was_taken_back:
         Empty 0 | beat 0 | Ongoing 1m | write 1m+5ms | PrepareCommit 2m | PrepareAbort 3m epoch=1 |
         ABORT 3m+10ms epoch=1 | CompleteAbort 3m+20ms epoch=1 | beat 100m → closed never_finds=*
-    # The append of the ABORT of its timeout timed out, and its client committed.
-    committed_after_an_abort_that_was_taken_back:
-        Empty 0 | beat 0 | Ongoing 1m | write 1m+5ms | PrepareAbort 2m epoch=1 | PrepareCommit 2m+1s |
-        COMMIT 2m+1s+10ms | CompleteCommit 2m+1s+20ms | beat 100m → closed never_finds=*
-    late_write_after_an_abort_that_was_taken_back:
-        Empty 0 | beat 0 | Ongoing 1m | write 1m+5ms | PrepareAbort 2m epoch=1 | PrepareCommit 2m+1s |
-        COMMIT 2m+1s+10ms | CompleteCommit 2m+1s+20ms | write 3m | beat 10m 100m | one leader → safe
+    # The append of the ABORT of its timeout timed out, and nothing of it stayed. The coordinator decides again with the
+    # same epoch, and hands it out. Kafka: TransactionMetadata.hasFailedEpochFence.
+    epoch_of_a_fence_that_failed_is_handed_out:
+        Empty 0 | beat 0 | Ongoing 1m | write 1m+5ms | PrepareAbort 2m epoch=1 | ABORT 2m+10ms epoch=1 |
+        CompleteAbort 2m+20ms epoch=1 | Empty 3m epoch=1 | Ongoing 4m epoch=1 | write 4m+5ms epoch=1 |
+        PrepareCommit 5m epoch=1 | COMMIT 5m+10ms epoch=1 | CompleteCommit 5m+20ms epoch=1 | beat 100m
+        → closed never_finds=*
+    completed_twice:
+        Empty 0 | beat 0 | Ongoing 1m | write 1m+5ms | PrepareCommit 2m | COMMIT 2m+10ms | CompleteCommit 2m+20ms |
+        CompleteCommit 2m+30s | T 5m | beat 100m → closed never_finds=*
+    late_write_behind_a_completion_that_was_written_twice:
+        Empty 0 | beat 0 | Ongoing 1m | write 1m+5ms | PrepareCommit 2m | COMMIT 2m+10ms | CompleteCommit 2m+20ms |
+        CompleteCommit 2m+30s | write 5m | beat 10m 100m | one leader → safe
+    partition_that_was_never_added:
+        Empty 0 | beat 0 | beat 0 on 1 | Ongoing 1m on 0 | Ongoing 1m+20s on 1 | write 1m+21s on 1 |
+        PrepareCommit 2m on 1 | COMMIT 2m+10ms on 1 | CompleteCommit 2m+20ms | beat 100m | beat 100m on 1
+        → closed never_finds=*
+    tombstones_that_were_taken_back_twice_and_a_late_write:
+        Empty -4h epoch=5 | tombstone -3h | tombstone -2h | Empty 0 epoch=6 | beat 0 | Ongoing 1m epoch=6 |
+        write 1m+5ms epoch=6 | PrepareCommit 2m epoch=6 | COMMIT 2m+10ms epoch=6 | CompleteCommit 2m+20ms epoch=6 |
+        write 3m epoch=6 | beat 10m 100m | one leader → safe
     late_write_after_a_commit_that_was_taken_back:
         Empty 0 | beat 0 | Ongoing 1m | write 1m+5ms | PrepareCommit 2m | PrepareAbort 3m epoch=1 |
         ABORT 3m+10ms epoch=1 | CompleteAbort 3m+20ms epoch=1 | Empty 4m epoch=2 | write 5m epoch=2 |

@@ -27,6 +27,7 @@ from tests.support.dossier_samples import (
 from txnlib.core.cluster_metadata import Election
 from txnlib.core.copies import CoverageRow
 from txnlib.core.instants import NO_INSTANT_MS
+from txnlib.core.kafka.constants import UNKNOWN_CLOCKS_DIFFER_MS
 from txnlib.core.verdicts.case_facts import best_claim, lists
 from txnlib.core.verdicts.whose_clock import Clocks, Difference
 
@@ -183,6 +184,24 @@ def test_the_level_of_then_comes_before_a_note_of_today(levels, version, known, 
     facts = replace(FACTS, transaction_version=None, kafka_version=version, levels=levels)
     assert facts.is_v2_excluded(NOON) is not expected
     assert facts.known_version == known
+
+
+@pytest.mark.parametrize(
+    ("levels", "since_ms", "expected"),
+    [
+        (None, NOON, False),
+        ((), NOON, False),
+        (((2, None),), NOON, False),
+        (((1, None),), NOON, False),  # it never rose
+        (((1, NOON), (2, None)), None, True),
+        (((1, NOON), (2, None)), NOON, True),
+        (((1, NOON), (2, None)), NOON + UNKNOWN_CLOCKS_DIFFER_MS - 1, True),
+        (((1, NOON), (2, None)), NOON + UNKNOWN_CLOCKS_DIFFER_MS, False),
+        (((2, NOON), (1, NOON + 1), (2, None)), NOON + 1, True),
+    ],
+)
+def test_whether_the_level_rose_since(levels, since_ms, expected):
+    assert replace(FACTS, levels=levels).is_raised_since(since_ms) is expected
 
 
 @pytest.mark.parametrize(
