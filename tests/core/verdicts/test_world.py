@@ -9,7 +9,9 @@ import pytest
 from tests.support.dossier_samples import (
     BEFORE_MS,
     COMPACTED,
+    COPY,
     DECISION,
+    FACTS,
     LOST,
     MARKER,
     MINUTE,
@@ -384,6 +386,21 @@ def test_no_decision_follows_a_night_on_which_a_producer_id_had_been_given_up(re
     """It was open under the leader of its first batch; a marker that was lost was written before."""
     seen = replace(SEEN, reason=reason, carried=None)
     row = judged(**{**only_left(), "claim": {"owner": Owner.ROTATED}, "span": {"earlier": (seen,)}, **CHANGED})
+    assert row.safety[2].holds is is_proven
+
+
+@pytest.mark.parametrize(("apart_ms", "is_proven"), [(0, False), (1, True)])
+def test_an_id_that_went_on_after_a_tombstone_may_have_expired_again(apart_ms, is_proven):
+    """The append of the tombstone may have timed out. `apart_ms`: how much shorter than the expiration of ids is the
+    time since that night."""
+    seen = replace(SEEN, reason=Reason.TRANSACTIONAL_ID_EXPIRED, carried=None)
+    assert COPY.known_until_ms is not None
+    assert seen.copied_ms is not None
+    expires_after = COPY.known_until_ms - seen.copied_ms + apart_ms
+    facts = {"thresholds": replace(FACTS.thresholds, transactional_id_expiration_ms=expires_after)}
+    row = judged(
+        **{**only_left(), "claim": {"owner": Owner.ROTATED}, "span": {"earlier": (seen,)}, **CHANGED}, facts=facts
+    )
     assert row.safety[2].holds is is_proven
 
 

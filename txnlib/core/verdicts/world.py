@@ -215,7 +215,7 @@ class Worlds(Scene):
         case, found, is_possible = self.case, Times(times), True
         first, newest = case.first_leader_epoch, case.newest_leader_epoch
         for each in self.audits:
-            if each.reason in GIVEN_UP and not case.claim.owns_producer_id:
+            if self._had_given_up(each) and not case.claim.owns_producer_id:
                 is_possible &= found.precedes(complete(name), audit(each))
         if not is_possible:
             return
@@ -236,6 +236,16 @@ class Worlds(Scene):
             is_between = number == 0 or then.add(audit(seen[number - 1]), complete(name), -1)
             if is_between and (number == len(seen) or then.precedes(decided(name), audit(seen[number]))):
                 yield then
+
+    def _had_given_up(self, seen: EarlierAudit) -> bool:
+        """Whether the producer id was never used again after an earlier audit."""
+        if seen.reason != Reason.TRANSACTIONAL_ID_EXPIRED:
+            return seen.reason in GIVEN_UP
+        known, expires_after = (
+            self.case.coordinators_known_until_ms,
+            self.case.thresholds.transactional_id_expiration_ms,
+        )
+        return known is not None and seen.copied_ms is not None and known - seen.copied_ms < expires_after
 
     # ---- What a world may choose: decisions that no record shows: COMPACTION, LOSS, CARRIED
 
