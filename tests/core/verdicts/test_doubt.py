@@ -166,6 +166,10 @@ def test_under_transactions_v2_the_same_epoch_proves_that_nothing_ended():
     assert judged(taken, cleaned)[0] is Verdict.HANGING
     assert judged(taken, replace(cleaned, producer_epoch=6))[0] is Verdict.UNKNOWN
     assert judged(taken, replace(cleaned, client_transaction_version=1))[0] is Verdict.UNKNOWN
+    # Transactions from before the level became 2 may have had the same epoch.
+    begun = replace(taken, stamped_before_ms=NOON - MINUTE)
+    assert judged(begun, replace(cleaned, levels=((1, NOON - 60 * MINUTE), (2, None))))[0] is Verdict.HANGING
+    assert judged(begun, replace(cleaned, levels=((1, NOON + MINUTE), (2, None))))[0] is Verdict.UNKNOWN
 
 
 # Age.

@@ -97,6 +97,7 @@ def _kept_its_epoch(case: Case) -> bool:
         and is_same
         and (case.claim.client_transaction_version or 0) >= 2
         and cluster_version(case) == 2
+        and not case.is_upgraded
     )
 
 
