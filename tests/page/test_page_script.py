@@ -10,13 +10,24 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select, WebDriverWait
 
+from tests.page.test_report_page import EVIL
 from tests.support.browser import PHONE, Browser
-from tests.support.pages import full_page
+from tests.support.crowded_pages import crowded_page
+from tests.support.pages import full_page, held, page, tainted, transaction
 from txnlib.ask.abort_script import abort_plan_script
 from txnlib.core.display import instant
+from txnlib.core.kafka_commands import force_terminate
 
 #: A transactional id that would be replaced, or would end a quotation, if commands were handled as text.
 SLY = "$BOOTSTRAP'; touch /tmp/evil; '"
+#: For the fixture `files`.
+PAGES = {
+    "crowded": crowded_page,
+    "cut": lambda: crowded_page(actions={"ABORT": 60_000}),
+    "full": full_page,
+    "hostile": lambda: tainted(full_page(), EVIL),
+    "sly": lambda: page(held(command=force_terminate(SLY), transactional_id=SLY, before=[], after=[]), transaction()),
+}
 
 
 @pytest.fixture(scope="module", autouse=True)

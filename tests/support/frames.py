@@ -88,8 +88,16 @@ def empty(spark: SparkSession, schema: StructType | str) -> DataFrame:
 
 #: Fields of a batch that are columns, too.
 SAME = (
-    *("base_offset", "last_offset", "records_count", "producer_id", "producer_epoch", "base_sequence"),
-    *("last_sequence", "partition_leader_epoch", "is_transactional", "is_control"),
+    "base_offset",
+    "last_offset",
+    "records_count",
+    "producer_id",
+    "producer_epoch",
+    "base_sequence",
+    "last_sequence",
+    "partition_leader_epoch",
+    "is_transactional",
+    "is_control",
 )
 
 
