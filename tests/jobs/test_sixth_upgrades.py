@@ -12,6 +12,7 @@ from tests.support.audits import AuditTables
 from tests.support.cluster import HOUR, MINUTE, SECOND
 from tests.support.refutations import (
     NO_COMMIT,
+    OF_4_1,
     OF_V2,
     Kit,
     Open,
@@ -33,7 +34,6 @@ pytestmark = pytest.mark.shares("kits")
 #: The answers of today that are not those expected: without the metadata log, no file tells of the upgrade
 #: (docs/rules/abort.md).
 OPEN: Open = {"commit_of_an_old_client_hidden_before_an_ongoing_that_is_left": ("HANGING", True)}
-OF_4_1_1 = {"kafka_version": "4.1.1"}
 
 V2 = schedules_of(
     """
@@ -108,9 +108,9 @@ def upgraded(*, is_safe: bool) -> Schedule:
 
 BEFORE, WITHIN = Schedules(upgraded_before=upgraded(is_safe=True)), Schedules(upgraded_since=upgraded(is_safe=False))
 KITS = {
-    "v2": Kit(V2, notes=OF_4_1_1 | {"transaction_version": 2}, then=with_an_id_of_v2),
-    "before": Kit(BEFORE, notes=OF_4_1_1, cluster=kraft(((2, -5 * HOUR),))),
-    "within": Kit(WITHIN, notes=OF_4_1_1, cluster=kraft(((1, -5 * HOUR), (2, 20 * MINUTE)))),
+    "v2": Kit(V2, notes=OF_4_1 | {"transaction_version": 2}, then=with_an_id_of_v2),
+    "before": Kit(BEFORE, notes=OF_4_1, cluster=kraft(((2, -5 * HOUR),))),
+    "within": Kit(WITHIN, notes=OF_4_1, cluster=kraft(((1, -5 * HOUR), (2, 20 * MINUTE)))),
 }
 
 
