@@ -51,11 +51,11 @@ def _partition_notes(run: Run) -> list[NotedPartition]:
 
 
 def _leaders(run: Run) -> dict[Place, PartitionLeader]:
-    notes, basis = _notes(run), run.settings.metadata_basis
-    noted_ms = notes.instants.earliest_ms
+    instants, basis = _notes(run).instants, run.settings.metadata_basis
+    noted_ms = instants.earliest_ms
     # With a damaged metadata log, a leader may have changed after notes that are older than its copies, in a record
     # that is lost.
-    copied = [ms for name, ms in notes.instants.of_folders.items() if name.endswith(f"/{CLUSTER_METADATA_TOPIC}-0")]
+    copied = [ms for name, ms in instants.of_folders.items() if name.endswith(f"/{CLUSTER_METADATA_TOPIC}-0")]
     are_notes_newer = noted_ms is None or all(ms <= noted_ms for ms in copied)
     is_in_force = basis is not LeaderBasis.METADATA_LOG_DAMAGED or are_notes_newer
     noted = _partition_notes(run) if is_in_force else []

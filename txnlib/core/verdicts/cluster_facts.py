@@ -150,21 +150,20 @@ class ClusterFacts:
         """
         if self.shows_v2 or (self.transaction_version or 0) >= 2:
             return False
-        # The controller's clock was compared with no other.
-        later = (
-            level
-            for level, until in self.levels or ()
-            if until is None or since_ms is None or until > since_ms - UNKNOWN_CLOCKS_DIFFER_MS
-        )
+        highest_level = max((level for level, _ in self._levels_since(since_ms)), default=0)
         is_older = is_from(V2_FROM, self.known_version) is False
-        return max(later, default=0) < 2 and (self.levels is not None or is_older)
+        return highest_level < 2 and (self.levels is not None or is_older)
 
     def is_raised_since(self, since_ms: int | None) -> bool:
-        """Whether the metadata log shows that `transaction.version` became 2 after an instant. None: at any time."""
-        lower = [until for level, until in self.levels or () if level < 2]
-        return any(
-            until is not None and (since_ms is None or until > since_ms - UNKNOWN_CLOCKS_DIFFER_MS) for until in lower
-        )
+        """Whether the metadata log shows that a level of `transaction.version` below 2 ended after an instant. None: at
+        any time."""
+        return any(level < 2 and until is not None for level, until in self._levels_since(since_ms))
+
+    def _levels_since(self, since_ms: int | None) -> Iterator[tuple[int, int | None]]:
+        """The levels that may have held at an instant or later. The controller's clock was compared with no other."""
+        for level, until in self.levels or ():
+            if until is None or since_ms is None or until > since_ms - UNKNOWN_CLOCKS_DIFFER_MS:
+                yield level, until
 
     @cached_property
     def missing_coordinators(self) -> tuple[int, ...] | None:
